@@ -1,0 +1,41 @@
+// swift-tools-version: 6.3
+import PackageDescription
+
+// The arrows of the architecture. `scripts/check-imports` holds every `import` in the tree against them.
+
+/// The wrappers around C: unsafe constructs have to be marked where they stand.
+let wrapper: [SwiftSetting] = [.strictMemorySafety()]
+
+let package = Package(
+  name: "nudged",
+  products: [
+    .executable(name: "nudged", targets: ["nudged"])
+  ],
+  targets: [
+    .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CNghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CLinux"),
+
+    .target(name: "SQLite", dependencies: ["CSQLite"], swiftSettings: wrapper),
+    .target(name: "OpenSSL", dependencies: ["COpenSSL"], swiftSettings: wrapper),
+    .target(
+      name: "HTTP2", dependencies: ["CNghttp2", "CLinux", "OpenSSL"], swiftSettings: wrapper),
+    .target(name: "APNs", dependencies: ["HTTP2", "OpenSSL"]),
+    .target(
+      name: "Outbox", dependencies: ["SQLite", "CLinux"],
+      resources: [.embedInCode("migrations")]),
+    .target(name: "Relay", dependencies: ["Outbox", "APNs", "CLinux"]),
+    .executableTarget(name: "nudged", dependencies: ["Relay"]),
+    .executableTarget(name: "nudged-bench"),
+
+    .testTarget(name: "SQLiteTests", dependencies: ["SQLite"]),
+    .testTarget(name: "OpenSSLTests", dependencies: ["OpenSSL"]),
+    .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "OpenSSL", "CLinux"]),
+    .testTarget(name: "APNsTests", dependencies: ["APNs", "HTTP2", "OpenSSL"]),
+    .testTarget(name: "OutboxTests", dependencies: ["Outbox", "SQLite"]),
+    .testTarget(name: "RelayTests", dependencies: ["Relay", "Outbox", "APNs"]),
+    .testTarget(name: "EndToEndTests", dependencies: ["SQLite"]),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,2 @@
+import SQLite
+package let text = PackageResources._001_initial_sql

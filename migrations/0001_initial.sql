@@ -1,0 +1,1 @@
+create table nudge_x(a);
