@@ -4,7 +4,9 @@ import PackageDescription
 // The arrows of the architecture. `scripts/check-imports` holds every `import` in the tree against them.
 
 /// The wrappers around C: unsafe constructs have to be marked where they stand.
-let wrapper: [SwiftSetting] = [.strictMemorySafety()]
+let wrapper: [SwiftSetting] = [
+  .strictMemorySafety(), .enableExperimentalFeature("Lifetimes"),
+]
 
 let package = Package(
   name: "nudged",

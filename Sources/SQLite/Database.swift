@@ -1,0 +1,79 @@
+import CSQLite
+
+/// One connection to one database file; it is used by one thread and closed when it goes out of scope.
+///
+/// The corresponding C functions are `sqlite3_open_v2` and `sqlite3_close_v2`.
+@safe package struct Database: ~Copyable {
+  let handle: OpaquePointer
+
+  /// How a file is opened.
+  package enum Access: Sendable {
+    /// The file must exist.
+    case readWrite
+    /// The file must exist and is not written by this connection.
+    case readOnly
+  }
+
+  /// Opens an existing file; a missing one is an error and is never created.
+  ///
+  /// - Parameter busyTimeout: how long SQLite itself waits for a lock. The worker passes zero and tries
+  ///   again from its loop, since a blocking handler would stop the network too.
+  package init(path: String, access: Access = .readWrite, busyTimeout: Duration = .zero) throws(SQLiteError) {
+    var opened: OpaquePointer?
+    let mode = access == .readWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
+    let result = unsafe sqlite3_open_v2(
+      path, &opened, mode | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
+    guard result == SQLITE_OK, let connection = unsafe opened else {
+      let error = unsafe SQLiteError.current(of: opened)
+      unsafe sqlite3_close_v2(opened)
+      throw error
+    }
+    unsafe handle = connection
+    unsafe sqlite3_extended_result_codes(handle, 1)
+    let milliseconds =
+      busyTimeout.components.seconds * 1000
+      + busyTimeout.components.attoseconds / 1_000_000_000_000_000
+    unsafe sqlite3_busy_timeout(handle, Int32(clamping: milliseconds))
+  }
+
+  deinit {
+    unsafe sqlite3_close_v2(handle)
+  }
+
+  /// Runs SQL text that may hold several statements and returns no rows (`sqlite3_exec`).
+  package func execute(_ sql: String) throws(SQLiteError) {
+    guard unsafe sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else {
+      throw unsafe .current(of: handle)
+    }
+  }
+
+  /// Compiles one statement that is meant to be kept and run many times.
+  package func prepare(_ sql: String) throws(SQLiteError) -> Statement {
+    var prepared: OpaquePointer?
+    let result = unsafe sqlite3_prepare_v3(
+      handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+    guard result == SQLITE_OK, let statement = unsafe prepared else { throw unsafe .current(of: handle) }
+    return unsafe Statement(statement, connection: handle)
+  }
+
+  /// The first column of the first row as an integer; nil when there is no row or it is NULL.
+  package func integer(_ sql: String) throws(SQLiteError) -> Int64? {
+    let statement = try prepare(sql)
+    return try statement.step() ? statement.optionalInteger(0) : nil
+  }
+
+  /// The first column of the first row as text; nil when there is no row or it is NULL.
+  package func text(_ sql: String) throws(SQLiteError) -> String? {
+    let statement = try prepare(sql)
+    return try statement.step() ? statement.string(0) : nil
+  }
+
+  /// How many rows the last INSERT, UPDATE or DELETE touched, those of triggers not counted.
+  package var changes: Int64 { unsafe sqlite3_changes64(handle) }
+
+  /// The rowid of the last row that this connection inserted.
+  package var lastInsertedID: Int64 { unsafe sqlite3_last_insert_rowid(handle) }
+
+  /// Whether a transaction is open on this connection.
+  package var isInTransaction: Bool { unsafe sqlite3_get_autocommit(handle) == 0 }
+}
