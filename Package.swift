@@ -8,6 +8,9 @@ let wrapper: [SwiftSetting] = [
   .strictMemorySafety(), .enableExperimentalFeature("Lifetimes"),
 ]
 
+/// Below the relay, bytes are handed on as spans of SQLite's own memory.
+let borrowing: [SwiftSetting] = [.enableExperimentalFeature("Lifetimes")]
+
 let package = Package(
   name: "nudged",
   products: [
@@ -26,9 +29,10 @@ let package = Package(
     .target(name: "APNs", dependencies: ["HTTP2", "OpenSSL"]),
     .target(
       name: "Outbox", dependencies: ["SQLite", "CLinux"],
-      resources: [.embedInCode("migrations")]),
-    .target(name: "Relay", dependencies: ["Outbox", "APNs", "CLinux"]),
-    .executableTarget(name: "nudged", dependencies: ["Relay"]),
+      resources: [.embedInCode("migrations")], swiftSettings: borrowing),
+    .target(
+      name: "Relay", dependencies: ["Outbox", "APNs", "CLinux"], swiftSettings: borrowing),
+    .executableTarget(name: "nudged", dependencies: ["Relay", "Outbox"]),
     .executableTarget(name: "nudged-bench"),
 
     .testTarget(name: "SQLiteTests", dependencies: ["SQLite"]),

@@ -5,3 +5,22 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
+
+static inline int nudged_fcntl_lock(int descriptor, int command, struct flock *range) {
+  return fcntl(descriptor, command, range);
+}
+
+#include <errno.h>
+#include <time.h>
+
+// epoll_pwait2 came with Linux 5.11; before that, whole milliseconds, rounded up, have to do.
+static inline int nudged_epoll_wait(int epoll, struct epoll_event *events, int count, const struct timespec *timeout) {
+  int result = epoll_pwait2(epoll, events, count, timeout, NULL);
+  if (result >= 0 || errno != ENOSYS) return result;
+  int milliseconds = -1;
+  if (timeout) {
+    milliseconds = timeout->tv_sec > 1000000 ? 1000000000
+      : (int)(timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000);
+  }
+  return epoll_wait(epoll, events, count, milliseconds);
+}

@@ -66,7 +66,14 @@ import CSQLite
   }
 
   /// Binds UTF-8 bytes as text; SQLite keeps a copy.
-  package func bind(_ index: Int32, _ value: RawSpan) {
+  package func bind(_ index: Int32, _ value: Span<UInt8>) {
+    unsafe value.withUnsafeBytes { bytes in
+      unsafe bindText(index, bytes)
+    }
+  }
+
+  /// Binds an array of UTF-8 bytes as text; SQLite keeps a copy.
+  package func bind(_ index: Int32, _ value: [UInt8]) {
     unsafe value.withUnsafeBytes { bytes in
       unsafe bindText(index, bytes)
     }
@@ -121,21 +128,21 @@ import CSQLite
   /// Nothing is cut at a NUL byte and nothing is checked. The span borrows SQLite's own memory: it is good
   /// until the next `step` or `reset` of this statement.
   @_lifetime(borrow self)
-  package func bytes(_ column: Int32) -> RawSpan {
+  package func bytes(_ column: Int32) -> Span<UInt8> {
     // sqlite3_column_blob first, then the length: the order that the manual asks for.
     let start =
       unsafe sqlite3_column_type(handle, column) == SQLITE_BLOB
       ? sqlite3_column_blob(handle, column) : UnsafeRawPointer(sqlite3_column_text(handle, column))
     let count = unsafe Int(sqlite3_column_bytes(handle, column))
     let buffer = unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
-    return unsafe _overrideLifetime(RawSpan(_unsafeBytes: buffer), borrowing: self)
+    return unsafe _overrideLifetime(
+      Span(_unsafeElements: buffer.assumingMemoryBound(to: UInt8.self)), borrowing: self)
   }
 
   /// The column as a string, nil for NULL; invalid UTF-8 is repaired with U+FFFD.
   package func string(_ column: Int32) -> String? {
     guard !isNull(column) else { return nil }
-    let bytes = bytes(column)
-    return unsafe bytes.withUnsafeBytes { buffer in
+    return unsafe bytes(column).withUnsafeBufferPointer { buffer in
       unsafe String(decoding: buffer, as: UTF8.self)
     }
   }

@@ -1,0 +1,99 @@
+/// One request while it is staged: storage of a slot that is used again, emptied before each use.
+///
+/// `:method POST`, `:scheme` and `:authority` are the connection's. Values are sent as they are: the caller
+/// answers for their being legal (RFC 9113, 8.2.1).
+package struct Request {
+  /// The value of `:path`; sent without indexing.
+  package var path: [UInt8] = []
+  package var body: [UInt8] = []
+  /// The header fields, sent in this order after the pseudo-header fields.
+  package var fields = RequestFields()
+
+  package init() {}
+
+  /// Empties the request and keeps its memory.
+  package mutating func removeAll() {
+    path.removeAll(keepingCapacity: true)
+    body.removeAll(keepingCapacity: true)
+    fields.removeAll()
+  }
+}
+
+/// How a header field goes into HPACK (RFC 7541, 6.2), as near as nghttp2 allows.
+///
+/// nghttp2 never indexes `authorization` and never enters `:path` into the table, whatever is asked. The
+/// literal that it can be asked for is the never-indexed one (6.2.3), which differs from the one without
+/// indexing (6.2.2) in one bit that only intermediaries heed.
+package enum FieldIndexing: UInt8, Sendable {
+  /// Entered into the dynamic table: for values that repeat.
+  case incremental
+  /// A literal; only the first on a connection is entered, so that later ones name it by index.
+  case without
+  /// Always a literal.
+  case never
+}
+
+/// A request's header fields: all values in one run of bytes.
+package struct RequestFields {
+  struct Field {
+    var name: StaticString
+    var start: Int
+    var end: Int
+    var indexing: FieldIndexing
+  }
+
+  private(set) var bytes: [UInt8] = []
+  private(set) var list: [Field] = []
+
+  package init() {}
+
+  package var count: Int { list.count }
+
+  /// Appends a field; `name` is lower case (RFC 9113, 8.2.1).
+  package mutating func append(_ name: StaticString, _ value: [UInt8], _ indexing: FieldIndexing) {
+    append(name, indexing) { $0.append(contentsOf: value) }
+  }
+
+  /// Appends a field whose value is borrowed, for example from a database's column.
+  package mutating func append(_ name: StaticString, _ value: Span<UInt8>, _ indexing: FieldIndexing) {
+    append(name, indexing) { bytes in
+      bytes.reserveCapacity(bytes.count + value.count)
+      for index in value.indices { bytes.append(value[index]) }
+    }
+  }
+
+  /// Appends a field with a value that is part of the program.
+  package mutating func append(_ name: StaticString, _ value: StaticString, _ indexing: FieldIndexing) {
+    append(name, indexing) { bytes in
+      value.withUTF8Buffer { unsafe bytes.append(contentsOf: $0) }
+    }
+  }
+
+  /// Appends a field with a decimal number.
+  package mutating func append(_ name: StaticString, _ value: Int64, _ indexing: FieldIndexing) {
+    append(name, indexing) { bytes in
+      if value < 0 { bytes.append(UInt8(ascii: "-")) }
+      let start = bytes.count
+      var rest = value.magnitude
+      repeat {
+        bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+        rest /= 10
+      } while rest > 0
+      bytes[start...].reverse()
+    }
+  }
+
+  /// Appends a field whose value `write` appends to the bytes it is given; it must not touch those before.
+  package mutating func append(
+    _ name: StaticString, _ indexing: FieldIndexing, _ write: (inout [UInt8]) -> Void
+  ) {
+    let start = bytes.count
+    write(&bytes)
+    list.append(Field(name: name, start: start, end: bytes.count, indexing: indexing))
+  }
+
+  package mutating func removeAll() {
+    bytes.removeAll(keepingCapacity: true)
+    list.removeAll(keepingCapacity: true)
+  }
+}
