@@ -1,0 +1,92 @@
+/// Small readings of borrowed bytes that several rules share.
+extension Span where Element == UInt8 {
+  /// Whether these bytes are exactly `other`.
+  func holds(_ other: [UInt8]) -> Bool {
+    guard count == other.count else { return false }
+    for index in 0..<count where self[index] != other[index] { return false }
+    return true
+  }
+
+  /// Whether the bytes of `range` are exactly the text `other`.
+  func holds(_ other: StaticString, in range: Range<Int>) -> Bool {
+    guard range.count == other.utf8CodeUnitCount else { return false }
+    return other.withUTF8Buffer { expected in
+      for index in 0..<expected.count where self[range.lowerBound + index] != expected[index] {
+        return false
+      }
+      return true
+    }
+  }
+
+  /// The end of the run of plain bytes that starts at `start`.
+  ///
+  /// Plain is ASCII that stands for itself inside a JSON string (RFC 8259 section 7): no control character,
+  /// no quotation mark, no reverse solidus.
+  func plainRunEnd(from start: Int) -> Int {
+    let raw = bytes
+    var index = start
+    while index + 8 <= count {
+      let word = raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+      if word.hasByteOtherThanPlain { break }
+      index += 8
+    }
+    while index < count, JSONByte.isPlain(self[index]) { index += 1 }
+    return index
+  }
+
+  /// The length of the well-formed UTF-8 sequence at `index`, 1 to 4 bytes; nil if there is none.
+  ///
+  /// The table of well-formed sequences: RFC 3629 section 4. It leaves out overlong forms, surrogates and
+  /// what is above U+10FFFF.
+  func scalarLength(at index: Int) -> Int? {
+    let first = self[index]
+    if first < 0x80 { return 1 }
+    let length: Int
+    var second: ClosedRange<UInt8> = 0x80...0xBF
+    switch first {
+    case 0xC2...0xDF: length = 2
+    case 0xE0: (length, second) = (3, 0xA0...0xBF)
+    case 0xED: (length, second) = (3, 0x80...0x9F)
+    case 0xE1...0xEF: length = 3
+    case 0xF0: (length, second) = (4, 0x90...0xBF)
+    case 0xF4: (length, second) = (4, 0x80...0x8F)
+    case 0xF1...0xF3: length = 4
+    default: return nil
+    }
+    guard index + length <= count, second.contains(self[index + 1]) else { return nil }
+    for next in (index + 2)..<max(index + length, index + 2) where self[next] & 0xC0 != 0x80 {
+      return nil
+    }
+    return length
+  }
+}
+
+extension UInt64 {
+  /// Whether any of the eight bytes is not plain, see `plainRunEnd`.
+  ///
+  /// `(x - 0x01…) & ~x & 0x80…` marks the zero bytes of x, and with `0x20…` those below 0x20. A borrow
+  /// can mark a byte above a true hit as well, which is no matter here: the question is only whether
+  /// there is one.
+  fileprivate var hasByteOtherThanPlain: Bool {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let highs: UInt64 = 0x8080_8080_8080_8080
+    let control = (self &- ones &* 0x20) & ~self
+    let quote = self ^ (ones &* 0x22)
+    let solidus = self ^ (ones &* 0x5C)
+    let found =
+      self | control | ((quote &- ones) & ~quote) | ((solidus &- ones) & ~solidus)
+    return found & highs != 0
+  }
+}
+
+extension [UInt8] {
+  /// Appends a literal.
+  mutating func append(_ text: StaticString) {
+    text.withUTF8Buffer { self.append(contentsOf: $0) }
+  }
+
+  /// Appends the bytes of `range` as they are.
+  mutating func append(_ source: Span<UInt8>, _ range: Range<Int>) {
+    source.extracting(range).withUnsafeBufferPointer { self.append(contentsOf: $0) }
+  }
+}

@@ -1,0 +1,22 @@
+/// The form of a device token as the tables hold it.
+package enum DeviceToken {
+  /// The most hexadecimal digits of a token; Apple says to assume no length, 200 have been announced
+  /// (APNS.md 7).
+  package static let mostDigits = 400
+
+  /// Why a `token` column is no token; nil if it is one: lower-case hexadecimal, even, 2 to 400 digits.
+  ///
+  /// Asked again before each request, since the token stands in the `:path`.
+  package static func fault(_ token: Span<UInt8>) -> HeaderFault? {
+    guard token.count >= 2, token.count <= mostDigits, token.count & 1 == 0 else {
+      return HeaderFault(words: "token is \(token.count) bytes, wanted 2 to \(mostDigits), even")
+    }
+    for index in 0..<token.count {
+      let byte = token[index]
+      guard JSONByte.isDigit(byte) || (byte >= 0x61 && byte <= 0x66) else {
+        return HeaderFault(words: "token is not lower-case hexadecimal at byte \(index)")
+      }
+    }
+    return nil
+  }
+}
