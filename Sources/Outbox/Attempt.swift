@@ -1,0 +1,93 @@
+import SQLite
+
+// A nudge is sent at most once to a device.
+//
+// This file is the only way to a request. Three things together make the promise:
+//
+// 1. The attempt row is written here, in the claim's transaction, with `may_have_buzzed` = 1. Two unique
+//    indexes, (nudge_id, device_id, may_have_buzzed) and (nudge_id, token_hash, may_have_buzzed), let only one
+//    such row exist per nudge and device and per nudge and token, whatever the code does, also across crashes
+//    and when a token moves or changes. `may_have_buzzed` becomes NULL only with the outcomes `unsent` and
+//    `wrong_host` (a CHECK holds it to that), and NULLs are distinct in a unique index
+//    (https://www.sqlite.org/lang_createindex.html), so only what provably reached no phone is tried again.
+// 2. The transaction is synced to the disk before COMMIT returns (`synchronous = extra`), and the relay hands
+//    no byte of a request to TLS before that (`Dispatcher.stage` says so).
+// 3. What a crash leaves without an outcome becomes `interrupted` and keeps `may_have_buzzed` (`recover`).
+
+extension Store {
+  static let insertAttemptSQL = """
+    insert into nudge_attempt
+      (id, nudge_id, device_id, token_kind, token_hash, environment, push_type, topic, apns_id, started_at,
+       may_have_buzzed)
+    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 1)
+    on conflict do nothing
+    """
+
+  /// Writes the attempt and lets the dispatcher make its request ready; false when the device or the token has
+  /// had this nudge already.
+  func attempt(
+    _ nudge: borrowing Nudge, _ target: borrowing Target, environment: String, tokenKind: String,
+    now: Int64, in transaction: inout Transaction, by dispatcher: any Dispatcher
+  ) throws(SQLiteError) -> Bool {
+    apnsID.removeAll(keepingCapacity: true)
+    dispatcher.makeIdentifier(into: &apnsID)
+    let id = nextAttemptID
+    let insert = statements.insertAttempt
+    insert.bind(1, id)
+    insert.bind(2, nudge.id)
+    insert.bind(3, target.deviceID())
+    insert.bind(4, tokenKind)
+    insert.bind(5, tokenHash)
+    insert.bind(6, environment)
+    insert.bind(7, dispatcher.attemptPushType)
+    insert.bind(8, dispatcher.attemptTopic)
+    insert.bind(9, apnsID)
+    insert.bind(10, now)
+    try insert.run()
+    guard database.changes == 1 else { return false }
+    nextAttemptID = id + 1
+    dispatcher.stage(attempt: id, apnsID: apnsID, nudge: nudge, target: target)
+    return true
+  }
+
+  /// What earlier attempts of a nudge mean for one more to this device with this token.
+  struct History {
+    /// One of them may have reached the device or the token.
+    var mayHaveBuzzed = false
+    /// How often the peer provably did not process it.
+    var unsent = 0
+    /// Environments that answered BadDeviceToken for this token.
+    var wrongHosts: [String] = []
+
+    /// The bound on the one thing that is tried again.
+    static let mostUnsent = 3
+
+    /// Whether nothing is left to try.
+    var isOver: Bool { mayHaveBuzzed || unsent >= History.mostUnsent }
+  }
+
+  /// Reads the attempts of this nudge to this device or with the token that `tokenHash` stands for.
+  func history(_ nudge: borrowing Nudge, _ target: borrowing Target) throws(SQLiteError) -> History {
+    var history = History()
+    guard nudge.id <= highestAttemptedNudge else { return history }
+    let select = statements.history
+    select.bind(1, nudge.id)
+    select.bind(2, target.deviceID())
+    select.bind(3, tokenHash)
+    defer { select.reset() }
+    while try select.step() {
+      if !select.isNull(0) {
+        history.mayHaveBuzzed = true
+        return history
+      }
+      let isThisToken = select.integer(3) != 0
+      switch select.string(1) {
+      case "unsent": history.unsent += 1
+      case "wrong_host" where isThisToken:
+        if let environment = select.string(2) { history.wrongHosts.append(environment) }
+      default: break
+      }
+    }
+    return history
+  }
+}

@@ -1,2 +1,0 @@
-import SQLite
-package let text = PackageResources._001_initial_sql

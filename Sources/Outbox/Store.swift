@@ -1,0 +1,144 @@
+import SQLite
+
+/// What went wrong inside SQLite, for those who drive a `Store`.
+package typealias StoreError = SQLiteError
+
+/// The worker's side of the tables: it claims rows, writes attempts and settles what was answered.
+///
+/// It knows no network. Whom to send to, when, and how often is decided by SQL in here; over which host and
+/// with what bytes is decided by the `Dispatcher` that the claim is handed.
+package final class Store {
+  let database: Database
+  let statements: Statements
+
+  /// The environments that can be reached (their key is known), in the order in which they are asked.
+  let environments: [String]
+  /// How long after its creation a row without an expiry of its own may still be sent, in milliseconds.
+  let expireAfter: Int64
+
+  /// How far the queue has been looked through; see `Scan`.
+  package var scan = Scan()
+  /// Where a nudge for many devices goes on, by nudge id: the last device that was looked at.
+  var fanOuts: [Int64: [UInt8]] = [:]
+  /// The id of the next attempt. Chosen here, so that no id is used twice while its request is in flight.
+  var nextAttemptID: Int64
+  /// Every nudge above this id has no attempt yet; read afresh in each claim.
+  var highestAttemptedNudge: Int64 = 0
+  /// What `nudge_worker` holds.
+  var lowWater: Int64
+  /// Buffers that are reused for each attempt.
+  var tokenHash: [UInt8] = []
+  var apnsID: [UInt8] = []
+  var lastServedDevice: [UInt8] = []
+  /// Nudges with nothing left to claim, and nudges that end for another reason, of the open transaction.
+  var claimed: [Int64] = []
+  var closings: [Closing] = []
+  /// Where the removal of old rows goes on.
+  var retentionPosition: Int64 = 0
+  private var lastDataVersion: Int64
+
+  /// Opens the database of a running service; its tables must be there, as this program knows them.
+  ///
+  /// - Parameters:
+  ///   - environments: the environments whose host has a key, in the order of asking.
+  ///   - expireAfter: milliseconds.
+  package init(path: String, environments: [String], expireAfter: Int64) throws(DatabaseFault) {
+    let database = try DatabaseFile.open(path)
+    try Migration.check(database)
+    do throws(SQLiteError) {
+      // In WAL mode EXTRA is FULL: every commit is synced before it returns. With a rollback journal it also
+      // syncs the folder after the journal is gone (https://www.sqlite.org/pragma.html#pragma_synchronous).
+      // From here on a lock is waited for by the loop, never inside SQLite.
+      try database.execute("pragma synchronous = extra; pragma temp_store = memory; pragma busy_timeout = 0")
+      statements = try Statements(database)
+      nextAttemptID = try (database.integer("select max(id) from nudge_attempt") ?? 0) + 1
+      lowWater = try database.integer("select low_water_attempt_id from nudge_worker") ?? 0
+      lastDataVersion = try database.integer("pragma data_version") ?? 0
+    } catch {
+      throw DatabaseFile.explain(error, path: path)
+    }
+    self.database = database
+    self.environments = environments
+    self.expireAfter = expireAfter
+  }
+
+  /// Runs one turn's write transaction; on any error nothing of it has happened.
+  package func turn<Result>(
+    _ body: (inout Transaction) throws(SQLiteError) -> Result
+  ) throws(SQLiteError) -> Result {
+    let saved = (scan, nextAttemptID, lowWater)
+    do throws(SQLiteError) {
+      return try database.transaction(body)
+    } catch {
+      (scan, nextAttemptID, lowWater) = saved
+      fanOuts.removeAll()
+      throw error
+    }
+  }
+
+  /// Whether another connection has committed since the last call (`pragma data_version`).
+  ///
+  /// Own commits do not count. It is a hint that is cheap to ask for, not a statement about the queue.
+  package func hasForeignCommit() throws(SQLiteError) -> Bool {
+    _ = try statements.dataVersion.step()
+    let version = statements.dataVersion.integer(0)
+    statements.dataVersion.reset()
+    defer { lastDataVersion = version }
+    return version != lastDataVersion
+  }
+}
+
+extension Store {
+  /// The device that an attempt went to.
+  package func device(ofAttempt id: Int64) throws(SQLiteError) -> [UInt8]? {
+    let select = try database.prepare("select device_id from nudge_attempt where id = ?1")
+    select.bind(1, id)
+    guard try select.step() else { return nil }
+    var device: [UInt8] = []
+    device.replace(with: select.bytes(0))
+    return device
+  }
+}
+
+/// What the claim asks of the network side; nothing in here may block.
+package protocol Dispatcher: AnyObject {
+  /// Judges what the row itself says and composes its payload, once per nudge and claim.
+  func examine(_ nudge: borrowing Nudge) -> Examination
+  /// Says over which host the nudge that was examined last may go to this device now.
+  ///
+  /// - Parameter wrongHosts: environments that answered BadDeviceToken to this nudge and token.
+  func route(_ target: borrowing Target, wrongHosts: [String]) -> Route
+  /// Appends the first 16 hex digits of the token's SHA-256.
+  func hash(_ token: Span<UInt8>, into hash: inout [UInt8])
+  /// The `apns-push-type` of the nudge that was examined last, for the attempt row.
+  var attemptPushType: [UInt8] { get }
+  /// The `apns-topic` of the route that was given last, for the attempt row.
+  var attemptTopic: [UInt8] { get }
+  /// Appends a fresh UUID, 36 characters.
+  func makeIdentifier(into identifier: inout [UInt8])
+  /// The attempt row of the route that was given last is in the open transaction: the request may be made
+  /// ready, but no byte of it may leave before the transaction has been committed.
+  func stage(attempt id: Int64, apnsID: [UInt8], nudge: borrowing Nudge, target: borrowing Target)
+}
+
+/// What a nudge's own columns amount to.
+package enum Examination {
+  /// It can never be sent; the words say why, naming the column.
+  case invalid(String)
+  /// It can be sent to tokens of this kind and scope.
+  case deliverable(tokenKind: String, scope: String)
+}
+
+/// Where one device's nudge can go now.
+package enum Route {
+  /// Over this environment's host, at once.
+  case send(environment: String)
+  /// Over this environment's host, once it has room.
+  case wait(environment: String)
+  /// Not before this wall time (milliseconds): the device or its topic is paused.
+  case waitUntil(Int64)
+  /// Never: the device's token or topic is malformed, in words.
+  case impossible(String)
+  /// Every host that can be reached has said that the token is not its own.
+  case exhausted
+}
