@@ -41,6 +41,7 @@ let package = Package(
     .testTarget(name: "APNsTests", dependencies: ["APNs", "HTTP2", "OpenSSL"]),
     .testTarget(name: "OutboxTests", dependencies: ["Outbox", "SQLite"]),
     .testTarget(name: "RelayTests", dependencies: ["Relay", "Outbox", "APNs"]),
+    .testTarget(name: "nudgedTests", dependencies: ["nudged", "Relay", "Outbox", "SQLite"]),
     .testTarget(name: "EndToEndTests", dependencies: ["SQLite"]),
   ],
   swiftLanguageModes: [.v6]

@@ -1,3 +1,5 @@
+import Outbox
+
 /// How a command of `nudged` ends; the raw value is the exit code, after `sysexits.h`.
 package enum ExitCode: Int32, Sendable {
   case success = 0
@@ -29,4 +31,15 @@ package struct Failure: Error, CustomStringConvertible, Sendable {
   }
 
   package var description: String { message }
+}
+
+extension Failure {
+  /// The exit code for what is wrong with a database file.
+  package init(_ fault: DatabaseFault) {
+    switch fault.kind {
+    case .missing: self.init(.noDatabase, fault.message)
+    case .malformed, .refused: self.init(.malformedDatabase, fault.message)
+    case .inputOutput, .busy: self.init(.inputOutput, fault.message)
+    }
+  }
 }

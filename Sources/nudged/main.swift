@@ -1,1 +1,3 @@
-print("")
+import Glibc
+
+exit(Program.run(arguments: Array(CommandLine.arguments.dropFirst()), environment: Process.environment()))

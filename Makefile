@@ -1,0 +1,42 @@
+# What is done with this tree. `make` alone says what there is.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+# Set on the command line to pass more to every build, e.g. SWIFT_FLAGS="--sanitize thread".
+SWIFT_FLAGS ?=
+# lint and test share one build: warnings are errors in both, or everything would be compiled twice.
+DEBUG_BUILD = swift build --build-tests -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build test lint bench install clean
+
+help: ## say what there is
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+deps: ## install the packages that building and testing need (apt-get; only what is missing)
+	@scripts/deps test
+
+build: ## build the release binary, .build/release/nudged
+	@scripts/deps build
+	swift build -c release --static-swift-stdlib --product nudged $(SWIFT_FLAGS)
+
+test: deps ## run all tests
+	if [ -x Tests/Schema/run ]; then Tests/Schema/run; fi
+	$(DEBUG_BUILD)
+	swift test --skip-build -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
+
+lint: deps ## check format, imports and warnings
+	swift format lint --strict --recursive Sources Tests Package.swift
+	scripts/check-imports
+	$(DEBUG_BUILD)
+
+bench: deps ## measure against the figures of the README
+	swift run -c release --static-swift-stdlib nudged-bench
+
+install: build ## install the binary and the audit queries below PREFIX (/usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/nudged/audit
+	install -m 755 .build/release/nudged $(DESTDIR)$(PREFIX)/bin/nudged
+	install -m 644 deploy/audit/*.sql $(DESTDIR)$(PREFIX)/share/nudged/audit/
+
+clean: ## remove what builds leave
+	rm -rf .build

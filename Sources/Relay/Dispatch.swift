@@ -1,0 +1,219 @@
+import APNs
+import Outbox
+
+/// The network's answer to the claim: what a row is worth as a push, which host it goes to, and the request
+/// that is made ready once its attempt is in the transaction.
+package final class Dispatch: Dispatcher {
+  private let storeFor: Int64
+  private var composer = PayloadComposer()
+  private var identifiers: Identifiers
+  private var push = Push()
+
+  /// The hosts that have a key, production first.
+  let hosts: [Host]
+  /// What is on its way.
+  var inFlight = InFlightTable()
+  /// Every topic that was ever sent to, in the order of its first push; a handful.
+  private(set) var topics: [[UInt8]] = []
+  /// Devices that were sent too much (429 TooManyRequests), until when.
+  var pausedDevices: [[UInt8]: ContinuousClock.Instant] = [:]
+  /// Topics that a host refused, until when.
+  var pausedTopics: [HostTopic: ContinuousClock.Instant] = [:]
+  private let clock: Clock
+  private let log: Log
+
+  // The turn at hand.
+  private var now: ContinuousClock.Instant
+  private var wall: Int64 = 0
+  private var pushType = PushType.table[0]
+  private var nextID = PushID(randomHigh: 0, randomLow: 0)
+  private var chosen: (host: Int, link: Link, topic: Int)?
+  private var staged: [UInt64] = []
+
+  /// A topic on a host.
+  struct HostTopic: Hashable {
+    let host: Int
+    let topic: Int
+  }
+
+  init(hosts: [Host], storeFor: Duration, clock: Clock, log: Log) throws(NetworkFault) {
+    self.hosts = hosts
+    self.storeFor = storeFor.milliseconds
+    self.clock = clock
+    self.log = log
+    identifiers = try Identifiers()
+    now = clock.now()
+  }
+
+  /// Begins a turn.
+  func begin(now: ContinuousClock.Instant, wall: Int64) {
+    self.now = now
+    self.wall = wall
+    chosen = nil
+    if !pausedDevices.isEmpty { pausedDevices = pausedDevices.filter { $0.value > now } }
+    if !pausedTopics.isEmpty { pausedTopics = pausedTopics.filter { $0.value > now } }
+  }
+
+  // MARK: What the row says
+
+  package func examine(_ nudge: borrowing Nudge) -> Examination {
+    guard !nudge.isNull(.kind) else { return .invalid("kind is NULL") }
+    guard let kind = Kind(nudge.bytes(.kind)) else { return .invalid("kind is not one that nudged knows") }
+    pushType = kind.pushType
+    switch nudge.storageClass(.priority) {
+    case .null: push.priority = Int64(pushType.defaultPriority)
+    case .integer:
+      do throws(HeaderFault) {
+        push.priority = Int64(try pushType.priority(nudge.integer(.priority)))
+      } catch {
+        return .invalid(error.words)
+      }
+    default: return .invalid("priority is not an integer")
+    }
+    push.payload.removeAll(keepingCapacity: true)
+    let result = composer.compose(
+      kind: kind, title: nudge.given(.title), subtitle: nudge.given(.subtitle), body: nudge.given(.body),
+      conversationID: nudge.given(.conversationID), aps: nudge.given(.aps), data: nudge.given(.data),
+      into: &push.payload)
+    if case .invalid(let words) = result { return .invalid(words) }
+    push.pushType = pushType.header
+    push.expiration = pushType.expirationSeconds(
+      expiresAt: nudge.isNull(.expiresAt) ? nil : nudge.integer(.expiresAt),
+      createdAt: max(nudge.integer(.createdAt), nudge.integer(.notBeforeAt)), storeFor: storeFor)
+    push.collapseID.removeAll(keepingCapacity: true)
+    if !nudge.isNull(.collapseID) {
+      identifiers.appendCollapseID(nudge.bytes(.collapseID), to: &push.collapseID)
+    }
+    return .deliverable(tokenKind: pushType.tokenKind, scope: "")
+  }
+
+  // MARK: Which host
+
+  package func route(_ target: borrowing Target, wrongHosts: [String]) -> Route {
+    if let fault = DeviceToken.fault(target.token()) { return .impossible(fault.words) }
+    if let fault = Topic.fault(target.topic()) {
+      return .impossible(
+        target.topic().count == 0
+          ? "the device has no topic: register it with the app's bundle id" : fault.words)
+    }
+    guard
+      let host = order(target.environment).first(where: {
+        !wrongHosts.contains(hosts[$0].environment.rawValue)
+      })
+    else { return .exhausted }
+    let environment = hosts[host].environment.rawValue
+    push.topic.removeAll(keepingCapacity: true)
+    Topic.append(target.topic(), for: pushType, to: &push.topic)
+    let topic = index(ofTopic: push.topic)
+    if !pausedTopics.isEmpty, let until = pausedTopics[HostTopic(host: host, topic: topic)] {
+      return .waitUntil(wall + (until - now).milliseconds + 1)
+    }
+    if !pausedDevices.isEmpty, let until = pausedDevices[Array(copying: target.deviceID())] {
+      return .waitUntil(wall + (until - now).milliseconds + 1)
+    }
+    guard !hosts[host].isPaused(now: now),
+      let link = hosts[host].link(forBytes: push.payload.count, now: now), prepareKey(hosts[host], link)
+    else { return .wait(environment: environment) }
+    chosen = (host, link, topic)
+    return .send(environment: environment)
+  }
+
+  /// The hosts in the order in which a token of this environment asks them: its own first; without one,
+  /// production, unless production has said that our key is not for it.
+  private func order(_ environment: String?) -> [Int] {
+    guard hosts.count > 1 else { return [0] }
+    let sandboxFirst =
+      environment.map { $0 == hosts[1].environment.rawValue } ?? hosts[0].refusesKeyEnvironment
+    return sandboxFirst ? [1, 0] : [0, 1]
+  }
+
+  private func index(ofTopic topic: [UInt8]) -> Int {
+    if let index = topics.firstIndex(of: topic) { return index }
+    topics.append(topic)
+    return topics.count - 1
+  }
+
+  /// Puts the host's provider token into the push; a connection that used another one is retired instead.
+  private func prepareKey(_ host: Host, _ link: Link) -> Bool {
+    do {
+      let current = try host.signer.token.current(wallMilliseconds: wall, now: now)
+      push.authorization = current.headerValue
+      link.keyGeneration = current.generation
+      return true
+    } catch {
+      log.error("provider token cannot be signed", ["file": host.signer.file, "reason": "\(error)"])
+      return false
+    }
+  }
+
+  // MARK: The request
+
+  package func hash(_ token: Span<UInt8>, into hash: inout [UInt8]) {
+    identifiers.appendHash(of: token, to: &hash)
+  }
+
+  package var attemptPushType: [UInt8] { push.pushType }
+  package var attemptTopic: [UInt8] { push.topic }
+
+  package func makeIdentifier(into identifier: inout [UInt8]) {
+    nextID = identifiers.pushID()
+    nextID.append(to: &identifier)
+  }
+
+  package func stage(attempt id: Int64, apnsID: [UInt8], nudge: borrowing Nudge, target: borrowing Target) {
+    guard let (host, link, topic) = chosen else { return }
+    push.apnsID = apnsID
+    let environment = target.environment
+    let tag = inFlight.insert(
+      InFlight(
+        attempt: id, nudge: nudge.id, apnsID: nextID, startedAt: wall, started: now,
+        link: link, host: host, topic: topic, keyGeneration: link.keyGeneration ?? 0,
+        tokenID: target.tokenID, registeredAt: target.registeredAt, environment: environment,
+        isProven: target.isProven && environment == hosts[host].environment.rawValue))
+    // The route has seen a free stream, so there is one.
+    let isStaged = link.connection.stage(push, to: target.token(), tag: tag)
+    precondition(isStaged, "a route was given without a free stream")
+    staged.append(tag)
+    link.inFlight += 1
+    link.stagedBytes += push.payload.count
+    link.isStaging = true
+    link.lastUsed = now
+  }
+
+  /// The transaction is durable: the requests leave.
+  func send() {
+    staged.removeAll(keepingCapacity: true)
+    for link in hosts.lazy.flatMap(\.links) where link.isStaging {
+      link.isStaging = false
+      link.stagedBytes = 0
+      link.connection.sendStaged(now: now)
+    }
+  }
+
+  /// The transaction failed: nothing was sent, and nothing will be.
+  func discard() {
+    for tag in staged {
+      if let entry = inFlight.remove(tag) { entry.link.inFlight -= 1 }
+    }
+    staged.removeAll(keepingCapacity: true)
+    for link in hosts.lazy.flatMap(\.links) where link.isStaging {
+      link.isStaging = false
+      link.stagedBytes = 0
+      link.connection.discardStaged()
+    }
+  }
+}
+
+extension Nudge {
+  /// The bytes of a column; nil for NULL.
+  @_lifetime(borrow self)
+  fileprivate func given(_ column: Column) -> Span<UInt8>? {
+    isNull(column) ? nil : bytes(column)
+  }
+}
+
+extension Array where Element == UInt8 {
+  init(copying bytes: Span<UInt8>) {
+    self = bytes.withUnsafeBufferPointer { Array($0) }
+  }
+}

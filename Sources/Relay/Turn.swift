@@ -1,0 +1,216 @@
+import APNs
+import Outbox
+
+// One transaction a turn, and what may keep it from being made.
+
+extension Wheel {
+  /// What a claim may do now.
+  func bounds() -> ClaimBounds {
+    var environments: Set<String> = []
+    var room = 0
+    for host in dispatch.hosts {
+      let hostRoom = host.room(now: now)
+      if hostRoom > 0 { environments.insert(host.environment.rawValue) }
+      room += hostRoom
+    }
+    // While answers keep coming, the claims reach every row soon enough.
+    let isStalled = dispatch.inFlight.isEmpty || now - lastProgress > .milliseconds(50)
+    return ClaimBounds(
+      environments: environments, isFirstLook: environments.isEmpty && isStalled,
+      attempts: max(1, min(room, Wheel.mostAttempts)), piece: max(1, room / 4))
+  }
+
+  /// The batch beyond which a transaction gains nothing more.
+  private static let mostAttempts = 500
+
+  /// Settles what was answered and claims what comes next, if there is either and the lock may be taken.
+  func turn() throws(Failure) {
+    guard lockFreeAt <= now else { return }
+    do throws(StoreError) {
+      let bounds = bounds()
+      var mayClaim = stopDeadline == nil
+      if mayClaim && (mayHaveWork || store.scan.hasLeftovers) {
+        mayClaim = try store.hasWork(now: wall, within: bounds)
+        mayHaveWork = mayClaim
+        if !mayClaim && nextTime == nil { nextTime = try store.nextTime(after: wall) }
+      } else {
+        mayClaim = false
+      }
+      let isWaiting = stopDeadline == nil && store.scan.hasLeftovers
+      let mustExpire = isWaiting ? try store.hasExpired(now: wall) : false
+      guard mayClaim || mustExpire || !finishes.isEmpty || isRetentionDue || !hasRecovered else { return }
+      // Never work on a file that is not the database any more; the poll says what became of it.
+      guard watch.file == .same else {
+        nextPoll = now
+        return
+      }
+      try transact(bounds, mayClaim: mayClaim, mustExpire: mustExpire)
+      recovered()
+    } catch {
+      try failed(error)
+    }
+  }
+
+  private func transact(_ bounds: ClaimBounds, mayClaim: Bool, mustExpire: Bool) throws(StoreError) {
+    let began = clock.now()
+    let removesHistory = isRetentionDue
+    dispatch.begin(now: now, wall: wall)
+    var settlement = Settlement()
+    var claimed = 0
+    var hasMoreHistory = false
+    var interrupted: Int64 = 0
+    do throws(StoreError) {
+      try store.turn { transaction throws(StoreError) in
+        if !hasRecovered { interrupted = try store.recover(now: wall, in: &transaction) }
+        settlement = try store.settle(finishes, in: &transaction)
+        if mustExpire {
+          _ = try store.expire(now: wall, limit: 500, in: &transaction)
+        }
+        if mayClaim {
+          claimed = try store.claim(now: wall, within: bounds, by: dispatch, in: &transaction)
+        }
+        if removesHistory {
+          hasMoreHistory = try store.removeHistory(
+            before: wall - configuration.retain.milliseconds, in: &transaction)
+        }
+        try store.keepLowWater(dispatch.inFlight.oldestAttempt, in: &transaction)
+      }
+    } catch {
+      dispatch.discard()
+      throw error
+    }
+    dispatch.send()
+    hasRecovered = true
+    finishes.removeAll(keepingCapacity: true)
+    if interrupted > 0 {
+      log.warning("attempts of an earlier run have no outcome: interrupted", ["count": "\(interrupted)"])
+    }
+    let ended = clock.now()
+    lockFreeAt = ended + (ended - began)
+    if removesHistory {
+      nextRetention = now + (hasMoreHistory ? .milliseconds(100) : .seconds(3600))
+    }
+    if claimed > 0 { lastProgress = now }
+    try pauseThrottledDevices()
+    report(settlement, claimed: claimed)
+  }
+
+  /// History is removed only when nothing else is to be done.
+  private var isRetentionDue: Bool {
+    nextRetention <= now && dispatch.inFlight.isEmpty && finishes.isEmpty && !mayHaveWork
+      && stopDeadline == nil && !configuration.drain
+  }
+
+  /// 429 TooManyRequests is about one device: it is left alone for a minute.
+  private func pauseThrottledDevices() throws(StoreError) {
+    for attempt in throttledAttempts {
+      if let device = try store.device(ofAttempt: attempt) {
+        dispatch.pausedDevices[device] = now + .seconds(60)
+        log.warning("device throttled", ["attempt": "\(attempt)", "pause": "60s"])
+      }
+    }
+    throttledAttempts.removeAll()
+  }
+
+  private func report(_ settlement: Settlement, claimed: Int) {
+    if settlement.droppedTokens > 0 {
+      log.notice("dead tokens dropped", ["count": "\(settlement.droppedTokens)"])
+    }
+    if settlement.setAsideTokens > 0 {
+      log.warning(
+        "tokens set aside: every host answered BadDeviceToken", ["count": "\(settlement.setAsideTokens)"])
+    }
+    if claimed > 0 { log.debug("claimed", ["attempts": "\(claimed)"]) }
+  }
+
+  // MARK: When the database does not let us
+
+  private func recovered() {
+    lockGap = .milliseconds(1)
+    if databaseTrouble != nil {
+      databaseTrouble = nil
+      log.notice("database can be written again", ["file": configuration.database])
+    }
+  }
+
+  /// What was answered stays in hand; nothing is claimed until the database can be written again.
+  private func failed(_ error: StoreError) throws(Failure) {
+    switch error.kind {
+    case .busy:
+      lockFreeAt = clock.now() + lockGap
+      lockGap = min(lockGap * 2, .milliseconds(20))
+    case .storage, .access:
+      lockFreeAt = clock.now() + .seconds(1)
+      let words = "\(error)"
+      if databaseTrouble != words {
+        databaseTrouble = words
+        log.error(
+          "database cannot be written: nothing is sent until it can",
+          ["file": configuration.database, "reason": words])
+      }
+    case .malformed:
+      throw Failure(
+        .malformedDatabase,
+        "\(configuration.database) is damaged (\(error.message)): restore it from a backup, then start again")
+    case .other:
+      throw Failure(
+        .malformedDatabase,
+        "the nudge tables in \(configuration.database) are not what this program expects (\(error.message)): "
+          + "run `nudged migrate`, or restore what was changed in them")
+    }
+  }
+
+  // MARK: The end
+
+  /// Whether the worker is done.
+  func ending() throws(Failure) -> End? {
+    if let stopDeadline {
+      let isQuiet = dispatch.inFlight.isEmpty && finishes.isEmpty
+      guard isQuiet || mustStopNow || stopDeadline <= now else { return nil }
+      try interruptRest()
+      return .stopped
+    }
+    guard configuration.drain, !mayHaveWork, dispatch.inFlight.isEmpty, finishes.isEmpty else { return nil }
+    guard store.scan.hasLeftovers else { return .drained }
+    let waiting = dispatch.hosts.filter { store.scan.waitingFor.contains($0.environment.rawValue) }
+    guard waiting.allSatisfy({ $0.isPaused(now: now) }) else { return nil }
+    let reasons = waiting.map { "\($0.name): \($0.trouble ?? "paused")" }
+    return .leftRows(reasons.isEmpty ? "a device or a topic is paused" : reasons.joined(separator: "; "))
+  }
+
+  /// Settles what has no answer as interrupted; a short while is spent on getting the lock.
+  private func interruptRest() throws(Failure) {
+    for entry in dispatch.inFlight.removeAll() {
+      var apnsID: [UInt8] = []
+      entry.apnsID.append(to: &apnsID)
+      finishes.append(
+        Finish(
+          attempt: entry.attempt, nudge: entry.nudge, apnsID: apnsID, outcome: .interrupted,
+          environment: dispatch.hosts[entry.host].environment.rawValue, startedAt: entry.startedAt,
+          finishedAt: wall, status: nil, reason: nil, timestampAt: nil, uniqueID: nil,
+          token: Finish.Token(
+            id: entry.tokenID, digits: "", registeredAt: entry.registeredAt,
+            environment: entry.environment, isProven: entry.isProven)))
+    }
+    guard !finishes.isEmpty else { return }
+    let deadline = clock.now() + (mustStopNow ? .zero : .seconds(1))
+    while true {
+      do throws(StoreError) {
+        try store.turn { transaction throws(StoreError) in
+          _ = try store.settle(finishes, in: &transaction)
+          try store.keepLowWater(nil, in: &transaction)
+        }
+        return
+      } catch {
+        guard error.kind == .busy, clock.now() < deadline else {
+          // The next worker finds them without an outcome and settles them as interrupted.
+          log.error(
+            "outcomes could not be written; the next start settles them as interrupted",
+            ["count": "\(finishes.count)", "reason": "\(error)"])
+          return
+        }
+        poller.wait(.milliseconds(5)) { _ in }
+      }
+    }
+  }
+}

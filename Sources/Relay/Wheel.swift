@@ -1,0 +1,287 @@
+import APNs
+import Outbox
+
+/// The worker: one thread, one loop. Each turn is: wait; feed what the sockets brought to TLS and HTTP/2;
+/// collect the answers; one transaction that settles what was answered and claims what comes next; write out
+/// the new requests. No lock is held and no statement is open while it waits.
+package final class Wheel {
+  let configuration: Configuration
+  let clock: Clock
+  let log: Log
+  let poller: Poller
+  let signals: Signals
+  let watch: DatabaseWatch
+  let network: Network
+  let dispatch: Dispatch
+  let store: Store
+
+  /// The two clocks, read once after each wait.
+  var now: ContinuousClock.Instant
+  var wall: Int64
+
+  /// What an earlier worker left in flight has been settled.
+  var hasRecovered = false
+  /// Ends of attempts that are not in the database yet.
+  var finishes: [Finish] = []
+  /// Attempts that were answered with 429 TooManyRequests and whose device is to be paused.
+  var throttledAttempts: [Int64] = []
+  /// Whether a claim may find something; cleared by a look that finds nothing.
+  var mayHaveWork = true
+  /// When the write lock may be asked for again: it is left free at least as long as it was held.
+  var lockFreeAt: ContinuousClock.Instant
+  /// The gap before the next try while another connection holds the lock.
+  var lockGap: Duration = .milliseconds(1)
+  /// Why the database cannot be written, as it was logged; nil while all is well.
+  var databaseTrouble: String?
+  /// The next wall time at which a row becomes due or runs out.
+  var nextTime: Int64?
+  var nextPoll: ContinuousClock.Instant
+  var nextRetention: ContinuousClock.Instant
+  /// When passed rows may be looked at anew because somebody has committed something.
+  var rescanAllowedAt: ContinuousClock.Instant
+  /// When an answer or a claim happened last.
+  var lastProgress: ContinuousClock.Instant
+  /// When the worker gives up waiting for answers; nil while it runs.
+  var stopDeadline: ContinuousClock.Instant?
+  var mustStopNow = false
+
+  private var ready: [UInt64] = []
+  private var nextLinkTag = Tag.firstLink
+
+  /// What the poller reports.
+  enum Tag {
+    static let signals: UInt64 = 0
+    static let database: UInt64 = 1
+    static let resolver: UInt64 = 2
+    static let firstLink: UInt64 = 16
+  }
+
+  /// How the wheel came to its end.
+  enum End {
+    case stopped
+    /// Nothing is left that is due.
+    case drained
+    /// Rows are left, because of this.
+    case leftRows(String)
+    /// Another file stands at the database's path.
+    case databaseReplaced
+    case databaseMissing
+  }
+
+  init(
+    _ configuration: Configuration, hosts: [Host], store: Store, watch: DatabaseWatch, poller: Poller,
+    signals: Signals, clock: Clock, log: Log
+  ) throws(Failure) {
+    self.configuration = configuration
+    self.store = store
+    self.watch = watch
+    self.poller = poller
+    self.signals = signals
+    self.clock = clock
+    self.log = log
+    do {
+      network = try Network(
+        caFile: configuration.caFile, epoll: poller.descriptor, resolverTag: Tag.resolver,
+        answerTimeout: configuration.answerTimeout)
+      dispatch = try Dispatch(hosts: hosts, storeFor: configuration.storeFor, clock: clock, log: log)
+    } catch {
+      throw Failure(.configuration, error.words)
+    }
+    now = clock.now()
+    wall = clock.wall()
+    lockFreeAt = now
+    nextPoll = now
+    nextRetention = now + .seconds(60)
+    rescanAllowedAt = now
+    lastProgress = now
+    poller.watch(signals.descriptor, tag: Tag.signals)
+    if watch.descriptor >= 0 { poller.watch(watch.descriptor, tag: Tag.database) }
+  }
+
+  /// Turns until it is told to stop, or, with `--drain`, until nothing is due.
+  func run() throws(Failure) -> End {
+    while true {
+      ready.removeAll(keepingCapacity: true)
+      poller.wait(timeToWait()) { ready.append($0) }
+      now = clock.now()
+      wall = clock.wall()
+      for tag in ready { take(tag) }
+      for host in dispatch.hosts {
+        for link in host.links where link.connection.deadline.map({ $0 <= now }) ?? false { advance(link) }
+      }
+      if let end = try lookAround() { return end }
+      collectEnds()
+      maintainHosts()
+      try turn()
+      if let end = try ending() { return end }
+    }
+  }
+
+  // MARK: Waiting
+
+  /// How long nothing has to be done unless something reports.
+  private func timeToWait() -> Duration {
+    now = clock.now()
+    var next = nextPoll
+    for host in dispatch.hosts {
+      for link in host.links {
+        if let deadline = link.connection.deadline { next = min(next, deadline) }
+      }
+      if let until = host.pausedUntil(now: now) { next = min(next, until) }
+    }
+    if let look = watch.nextLook { next = min(next, look) }
+    if !finishes.isEmpty || mayHaveWork { next = min(next, lockFreeAt) }
+    if let stopDeadline { next = min(next, stopDeadline) }
+    if let nextTime {
+      next = min(next, now + .milliseconds(max(0, nextTime - clock.wall())))
+    }
+    return max(.zero, next - now)
+  }
+
+  /// Takes what a tag stands for.
+  private func take(_ tag: UInt64) {
+    switch tag {
+    case Tag.signals:
+      let count = signals.take()
+      guard count > 0 else { return }
+      mustStopNow = stopDeadline != nil || count > 1
+      if stopDeadline == nil {
+        stopDeadline = now + configuration.stopTimeout
+        log.notice("stopping", ["in_flight": "\(dispatch.inFlight.count)"])
+      }
+    case Tag.database:
+      if watch.takeEvents(now: now) { lookForCommits() }
+    case Tag.resolver:
+      network.collectNames()
+      for host in dispatch.hosts {
+        for link in host.links where link.connection.phase == .dialing { advance(link) }
+      }
+    default:
+      for host in dispatch.hosts {
+        if let link = host.links.first(where: { $0.tag == tag }) { advance(link) }
+      }
+    }
+  }
+
+  private func advance(_ link: Link) { link.connection.advance(now: now) }
+
+  /// Collects what has ended on every connection.
+  private func collectEnds() {
+    for host in dispatch.hosts {
+      for link in host.links {
+        link.connection.takeEnds { conclude($0, on: link) }
+      }
+    }
+    if !finishes.isEmpty {
+      lastProgress = now
+      mayHaveWork = true
+    }
+  }
+
+  // MARK: The database from outside
+
+  /// The slow poll, the looks after an event, and what time brings.
+  private func lookAround() throws(Failure) -> End? {
+    if let look = watch.nextLook, look <= now {
+      watch.scheduleNextLook(now: now)
+      lookForCommits()
+    }
+    if let nextTime, nextTime <= wall {
+      self.nextTime = nil
+      mayHaveWork = true
+    }
+    guard nextPoll <= now else { return nil }
+    nextPoll = now + configuration.pollInterval
+    lookForCommits()
+    switch watch.file {
+    case .same: break
+    case .replaced: return .databaseReplaced
+    case .missing: return .databaseMissing
+    }
+    closeIdleLinks()
+    return nil
+  }
+
+  private func lookForCommits() {
+    do throws(StoreError) {
+      guard try store.hasForeignCommit() else { return }
+    } catch {
+      // The look or the turn that follows meets the same fault and says so.
+    }
+    mayHaveWork = true
+    nextTime = nil
+    if store.scan.hasLeftovers && rescanAllowedAt <= now {
+      store.scan.restart()
+      rescanAllowedAt = now + .seconds(1)
+    }
+  }
+
+  // MARK: Connections
+
+  /// Dials where rows wait, probes what was silent, and buries what has closed.
+  private func maintainHosts() {
+    let wanted = stopDeadline == nil ? store.scan.waitingFor : []
+    for host in dispatch.hosts {
+      for link in host.links {
+        if link.connection.phase == .closed {
+          bury(link, host)
+        } else if !link.wasOpened, link.connection.phase == .open {
+          link.wasOpened = true
+          log.info("connected", ["host": host.name, "address": link.connection.peerAddress ?? "-"])
+        }
+      }
+      guard wanted.contains(host.environment.rawValue), !host.isPaused(now: now) else { continue }
+      var usable = 0
+      var isDialing = false
+      for link in host.links {
+        switch link.connection.phase {
+        case .dialing: isDialing = true
+        case .open:
+          usable += 1
+          if !link.connection.isFresh(now: now) { link.connection.probe(now: now) }
+        case .retired, .closed: break
+        }
+      }
+      if !isDialing && (usable == 0 || host.needsAnother(now: now, most: configuration.connections)) {
+        dial(host)
+      }
+    }
+  }
+
+  private func dial(_ host: Host) {
+    let tag = nextLinkTag
+    nextLinkTag += 1
+    log.debug("dialling", ["host": host.name])
+    let connection = network.connect(
+      host: host.configuration.name, port: host.configuration.port, tag: tag, now: now)
+    host.links.append(Link(connection, tag: tag, now: now))
+  }
+
+  /// Removes a closed connection; one that never answered is a fault of the host.
+  private func bury(_ link: Link, _ host: Host) {
+    link.connection.takeEnds { conclude($0, on: link) }
+    host.links.removeAll { $0 === link }
+    let fault = link.connection.fault ?? "closed by the peer"
+    let endedEarly = !link.hasAnswered && !link.wasRetiredByUs
+    guard endedEarly, let length = host.dialPause.report(since: link.began, now: now) else {
+      log.info(
+        "connection closed",
+        ["host": host.name, "reason": fault, "goaway": link.connection.goawayDebug ?? "-"])
+      return
+    }
+    host.isProbing = true
+    host.trouble = fault
+    log.warning(
+      "host cannot be reached", ["host": host.name, "reason": fault, "pause": "\(length.milliseconds)ms"])
+  }
+
+  /// Gives up the connections that a burst has opened beyond the first.
+  private func closeIdleLinks() {
+    for host in dispatch.hosts where host.links.count > 1 {
+      for link in host.links.dropFirst()
+      where link.inFlight == 0 && link.connection.phase == .open && now - link.lastUsed > .seconds(30) {
+        link.retire()
+      }
+    }
+  }
+}

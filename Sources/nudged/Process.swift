@@ -1,0 +1,68 @@
+// `environ` is a global of C; nothing in this program writes to it.
+@preconcurrency import Glibc
+
+/// What the kernel and the parent process hand to this one.
+enum Process {
+  /// The environment, the first of two entries with one name, as getenv has it.
+  static func environment() -> [String: String] {
+    var variables: [String: String] = [:]
+    var entry = environ
+    while let text = entry.pointee {
+      let parts = String(cString: text).split(
+        separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      if parts.count == 2, variables[String(parts[0])] == nil {
+        variables[String(parts[0])] = String(parts[1])
+      }
+      entry += 1
+    }
+    return variables
+  }
+
+  /// Makes descriptors 0 to 2 exist and a closed pipe an error instead of the end.
+  ///
+  /// With standard error closed, the next file or socket would become number 2 and receive the log.
+  static func prepareStandardStreams() {
+    signal(SIGPIPE, SIG_IGN)
+    while true {
+      let descriptor = open("/dev/null", O_RDWR)
+      guard descriptor >= 0 else { return }
+      if descriptor > STDERR_FILENO {
+        close(descriptor)
+        return
+      }
+    }
+  }
+
+  /// Whether standard error is the journal, as systemd says by device and inode (systemd.exec(5)).
+  static func logsToJournal(_ environment: [String: String]) -> Bool {
+    var status = stat()
+    guard let stream = environment["JOURNAL_STREAM"], fstat(STDERR_FILENO, &status) == 0 else {
+      return false
+    }
+    return stream == "\(status.st_dev):\(status.st_ino)"
+  }
+
+  /// Milliseconds since 1970 UTC.
+  static func wallTime() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+  }
+
+  /// Writes all of `text`; the error number of the first write that failed, else nil.
+  static func write(_ text: String, to descriptor: Int32) -> Int32? {
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if count > 0 {
+        rest = rest.dropFirst(count)
+      } else if errno != EINTR {
+        return errno
+      }
+    }
+    return nil
+  }
+
+  /// The system's words for an error number.
+  static func words(_ code: Int32) -> String { String(cString: strerror(code)) }
+}
