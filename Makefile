@@ -21,7 +21,7 @@ build: ## build the release binary, .build/release/nudged
 	swift build -c release --static-swift-stdlib --product nudged $(SWIFT_FLAGS)
 
 test: deps ## run all tests
-	if [ -x Tests/Schema/run ]; then Tests/Schema/run; fi
+	Tests/Schema/run
 	$(DEBUG_BUILD)
 	swift test --skip-build -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
 

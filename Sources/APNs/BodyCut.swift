@@ -16,13 +16,17 @@ enum BodyCut {
   static func place(in text: Span<UInt8>, budget: Int) -> (source: Int, escaped: Int)? {
     var scalarCut = 0
     var room = budget - ellipsis.count
-    var index = 0
-    while index < text.count {
-      guard let length = text.scalarLength(at: index) else { return nil }
-      room -= length == 1 ? PayloadText.escapedLength(text[index]) : length
-      guard room >= 0 else { break }
-      index += length
-      scalarCut = index
+    while scalarCut < text.count {
+      if text[scalarCut] < 0x80 {
+        let run = min(text.plainRunEnd(from: scalarCut) - scalarCut, max(room, 0))
+        scalarCut += run
+        room -= run
+      }
+      guard scalarCut < text.count, let length = text.scalarLength(at: scalarCut) else { return nil }
+      let escaped = length == 1 ? PayloadText.escapedLength(text[scalarCut]) : length
+      guard room >= escaped else { break }
+      scalarCut += length
+      room -= escaped
     }
     guard scalarCut > 0, scalarCut < text.count, let next = text.scalarLength(at: scalarCut) else {
       return nil
@@ -36,8 +40,8 @@ enum BodyCut {
     let lastCharacter = head.index(before: head.endIndex)
     let source = head.utf8.distance(from: head.startIndex, to: lastCharacter)
     guard source > 0 else { return nil }
-    var escaped = 0
-    for index in 0..<source { escaped += PayloadText.escapedLength(text[index]) }
+    var escaped = budget - ellipsis.count - room
+    for index in source..<scalarCut { escaped -= PayloadText.escapedLength(text[index]) }
     return (source, escaped)
   }
 }

@@ -41,23 +41,19 @@ extension Span where Element == UInt8 {
   func scalarLength(at index: Int) -> Int? {
     let first = self[index]
     if first < 0x80 { return 1 }
-    let length: Int
-    var second: ClosedRange<UInt8> = 0x80...0xBF
-    switch first {
-    case 0xC2...0xDF: length = 2
-    case 0xE0: (length, second) = (3, 0xA0...0xBF)
-    case 0xED: (length, second) = (3, 0x80...0x9F)
-    case 0xE1...0xEF: length = 3
-    case 0xF0: (length, second) = (4, 0x90...0xBF)
-    case 0xF4: (length, second) = (4, 0x80...0x8F)
-    case 0xF1...0xF3: length = 4
-    default: return nil
+    guard first >= 0xC2, index + 1 < count else { return nil }
+    let second = self[index + 1]
+    if first < 0xE0 { return second & 0xC0 == 0x80 ? 2 : nil }
+    guard index + 2 < count, self[index + 2] & 0xC0 == 0x80 else { return nil }
+    if first < 0xF0 {
+      let least: UInt8 = first == 0xE0 ? 0xA0 : 0x80
+      let most: UInt8 = first == 0xED ? 0x9F : 0xBF
+      return second >= least && second <= most ? 3 : nil
     }
-    guard index + length <= count, second.contains(self[index + 1]) else { return nil }
-    for next in (index + 2)..<max(index + length, index + 2) where self[next] & 0xC0 != 0x80 {
-      return nil
-    }
-    return length
+    guard first <= 0xF4, index + 3 < count, self[index + 3] & 0xC0 == 0x80 else { return nil }
+    let least: UInt8 = first == 0xF0 ? 0x90 : 0x80
+    let most: UInt8 = first == 0xF4 ? 0x8F : 0xBF
+    return second >= least && second <= most ? 4 : nil
   }
 }
 

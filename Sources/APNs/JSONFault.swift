@@ -13,6 +13,7 @@ package struct JSONFault: Error, Equatable, Sendable {
     case unknownEscape
     case loneSurrogate
     case malformedNumber
+    case numberTooLarge
     case unexpected
     case endsEarly
     case trailing
@@ -37,6 +38,7 @@ package struct JSONFault: Error, Equatable, Sendable {
     case .unknownEscape: "is not JSON: unknown escape at byte \(offset)"
     case .loneSurrogate: "has half of a surrogate pair at byte \(offset)"
     case .malformedNumber: "is not JSON: malformed number at byte \(offset)"
+    case .numberTooLarge: "has a number beyond the range of a double at byte \(offset)"
     case .unexpected: "is not JSON: unexpected character at byte \(offset)"
     case .endsEarly: "is not JSON: it ends early, at byte \(offset)"
     case .trailing: "is not JSON: something follows the object, at byte \(offset)"

@@ -12,11 +12,11 @@ package struct JSONMember: Sendable {
 
 /// A validated JSON object: where its top-level members are, and where its inside begins and ends.
 ///
-/// One value is read into again and again: after the first few texts nothing is allocated. The text is
-/// RFC 8259 to the letter, and UTF-8. Half of a surrogate pair (`\ud83d` alone) is legal there but
-/// refused here: Foundation on the phone does not parse it, so the push would be accepted and never
-/// shown. Open containers are kept as bits, one for each level, so that depth costs neither stack nor
-/// heap.
+/// One value is read into again and again: after the first few texts nothing is allocated. The text is RFC
+/// 8259 to the letter, and UTF-8. Two things are legal there but refused here, since Foundation on the
+/// phone does not parse them and the push would be accepted and never shown: half of a surrogate pair
+/// (`\ud83d` alone), and a number beyond the range of a double. Open containers are kept as bits, one
+/// for each level, so that depth costs neither stack nor heap.
 package struct JSONObject: Sendable {
   /// The deepest nesting that Foundation on the phone reads.
   package static let deepest = 512

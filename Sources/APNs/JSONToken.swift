@@ -51,6 +51,15 @@ enum JSONToken {
       let exponent = index
       index = digitsEnd(text, from: exponent)
       guard index > exponent else { throw JSONFault(problem: .malformedNumber, offset: start) }
+    } else if index - start < 300 {
+      return index
+    }
+    // Only a long number or an exponent can leave the range of a double, which Foundation does not parse.
+    let number = text.extracting(start..<index).withUnsafeBufferPointer {
+      Double(String(decoding: $0, as: UTF8.self))
+    }
+    guard let number, number.isFinite else {
+      throw JSONFault(problem: .numberTooLarge, offset: start)
     }
     return index
   }

@@ -98,9 +98,9 @@ package struct PayloadComposer {
         bodyStart = output.count
         isCut = body.count > limit
         if isCut {
-          try PayloadText.check(body, of: .body)
           let head = PayloadRule.head(of: body, limit: limit)
           try PayloadText.append(body.extracting(0..<head), of: .body, to: &output)
+          try PayloadText.check(body, from: head, of: .body)
         } else {
           try PayloadText.append(body, of: .body, to: &output)
         }

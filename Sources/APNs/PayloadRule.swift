@@ -102,7 +102,8 @@ enum PayloadRule {
   /// The part of a huge body that can matter: more than `limit` bytes, ending between scalars.
   static func head(of body: Span<UInt8>, limit: Int) -> Int {
     var end = min(body.count, limit + 4)
-    while end < body.count, body[end] & 0xC0 == 0x80 { end -= 1 }
+    // Of four positions in a row one is a boundary, or the text is no UTF-8, which its reading will find.
+    while end < body.count, end > limit + 1, body[end] & 0xC0 == 0x80 { end -= 1 }
     return end
   }
 

@@ -8,28 +8,30 @@ enum PayloadText {
   static func append(
     _ text: Span<UInt8>, of column: PayloadColumn, to output: inout [UInt8]
   ) throws(PayloadFault) {
-    var index = 0
-    while true {
-      let end = text.plainRunEnd(from: index)
-      if end > index { output.append(text, index..<end) }
-      guard end < text.count else { return }
-      index = end
-      let length = try checkedLength(text, at: index, of: column)
-      if length > 1 {
-        output.append(text, index..<(index + length))
-      } else {
-        appendEscape(text[index], to: &output)
-      }
-      index += length
-    }
-  }
-
-  /// Checks `text` without writing it.
-  static func check(_ text: Span<UInt8>, of column: PayloadColumn) throws(PayloadFault) {
+    var copied = 0
     var index = text.plainRunEnd(from: 0)
     while index < text.count {
+      let length = try checkedLength(text, at: index, of: column)
+      if length == 1 {
+        output.append(text, copied..<index)
+        appendEscape(text[index], to: &output)
+        copied = index + 1
+      }
+      index += length
+      // Most scripts come in words: the run of plain bytes between two letters is empty.
+      if index < text.count, text[index] < 0x80 { index = text.plainRunEnd(from: index) }
+    }
+    if copied < index { output.append(text, copied..<index) }
+  }
+
+  /// Checks `text` from a boundary between scalars on, without writing it.
+  static func check(
+    _ text: Span<UInt8>, from start: Int, of column: PayloadColumn
+  ) throws(PayloadFault) {
+    var index = text.plainRunEnd(from: start)
+    while index < text.count {
       index += try checkedLength(text, at: index, of: column)
-      index = text.plainRunEnd(from: index)
+      if index < text.count, text[index] < 0x80 { index = text.plainRunEnd(from: index) }
     }
   }
 

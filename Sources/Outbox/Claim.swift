@@ -42,6 +42,7 @@ extension Store {
       statement.bindLane(from, now: now, limit: 1)
       defer { statement.reset() }
       if try statement.step() { return true }
+      scan[lane].rest(within: bounds, isRevisited: scan.revisitAt != nil)
     }
     return false
   }

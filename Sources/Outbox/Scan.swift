@@ -66,10 +66,20 @@ package struct Scan {
       }
       if bounds.isFirstLook { firstLook = max(firstLook, last) }
       waitingFor.formUnion(leftBehind.keys)
-      if reachedEnd && waitingFor.isEmpty && !isRevisited {
-        environments.removeAll(keepingCapacity: true)
-        firstLook = .start
-      }
+      if reachedEnd { forgetIfEmpty(isRevisited: isRevisited) }
+    }
+
+    /// Records that no row stands behind the position that a claim would begin at.
+    mutating func rest(within bounds: borrowing ClaimBounds, isRevisited: Bool) {
+      waitingFor.subtract(bounds.environments)
+      forgetIfEmpty(isRevisited: isRevisited)
+    }
+
+    /// With nobody waiting, the lane can be read from its first row again.
+    private mutating func forgetIfEmpty(isRevisited: Bool) {
+      guard waitingFor.isEmpty && !isRevisited else { return }
+      environments.removeAll(keepingCapacity: true)
+      firstLook = .start
     }
 
     /// Lets the next claim begin at `key` at the latest.

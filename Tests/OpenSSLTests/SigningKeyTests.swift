@@ -47,7 +47,8 @@ struct SigningKeyTests {
     ])
   func forms(_ command: String) throws {
     if command.hasPrefix("pkcs8"), command.contains("explicit") {
-      try folder.openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:explicit -out other")
+      try folder.openssl(
+        "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:explicit -out other")
     } else {
       #expect(try folder.openssl(command) == 0)
     }
@@ -56,7 +57,8 @@ struct SigningKeyTests {
     try folder.write([1, 2, 3], to: "message")
     try folder.write(derSignature(signature), to: "signature")
     try folder.write(folder.read("other"), to: "key-used")
-    for form in ["PEM", "DER"] where try folder.openssl("pkey -in other -inform \(form) -pubout -out used.pem") == 0 {
+    for form in ["PEM", "DER"]
+    where try folder.openssl("pkey -in other -inform \(form) -pubout -out used.pem") == 0 {
       #expect(try folder.openssl("dgst -sha256 -verify used.pem -signature signature message") == 0)
       return
     }
@@ -102,7 +104,8 @@ struct SigningKeyTests {
     let body = try #require(text.split(separator: "\n").dropFirst().first)
     let inputs: [[UInt8]] = [
       [], [0], Array("hello".utf8), [UInt8](repeating: 0x30, count: 5_000), Array(pem.prefix(80)),
-      Array(text.replacingOccurrences(of: String(body.prefix(30)), with: String(repeating: "A", count: 30)).utf8),
+      Array(
+        text.replacingOccurrences(of: String(body.prefix(30)), with: String(repeating: "A", count: 30)).utf8),
       Array("-----BEGIN \(body)-----\nx\n-----END \(body)-----\n".utf8),
       Array(body.utf8), [UInt8](repeating: 0, count: 2 << 20),
     ]

@@ -1,0 +1,29 @@
+"""Runs all suites in this folder on the SQLite library that this Python has. Usage: suite.py [VERSION]
+
+With VERSION it is an error when the library is another one. The last line reads `N passed, M failed`.
+"""
+
+import pathlib
+import sqlite3
+import sys
+import unittest
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+
+
+def main():
+    if len(sys.argv) > 1 and sqlite3.sqlite_version != sys.argv[1]:
+        sys.exit(f"expected SQLite {sys.argv[1]}, this is {sqlite3.sqlite_version}")
+    sys.path.insert(0, str(FOLDER))
+    tests = unittest.defaultTestLoader.discover(str(FOLDER), "test_*.py")
+    count = tests.countTestCases()
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(tests)
+    # A failed subtest or a broken class counts once for its test.
+    failed = {case.id().split(" ")[0] for case, _ in result.failures + result.errors}
+    failed.update(case.id() for case in result.unexpectedSuccesses)
+    print(f"SQLite {sqlite3.sqlite_version}: {len(result.skipped)} skipped")
+    print(f"{max(0, count - len(failed) - len(result.skipped))} passed, {len(failed)} failed")
+    sys.exit(0 if result.wasSuccessful() and count else 1)
+
+
+main()
