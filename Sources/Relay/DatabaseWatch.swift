@@ -19,8 +19,9 @@ package final class DatabaseWatch {
   /// When the next look of the series is due.
   package private(set) var nextLook: ContinuousClock.Instant?
 
-  /// The gaps between the looks after an event: about 8 ms in all.
-  private static let gaps: [Duration] = [100, 150, 250, 500, 1000, 2000, 4000].map(Duration.microseconds)
+  /// The gaps between the looks after an event: an eighth of a second in all, for disks with a slow fsync.
+  private static let gaps: [Duration] = [100, 150, 250, 500, 1000, 2000, 4000, 8000, 16000, 32000, 64000]
+    .map { .microseconds($0) }
 
   /// Which file a path leads to.
   private struct Identity: Equatable {

@@ -36,8 +36,8 @@ extension Wheel {
       } else {
         mayClaim = false
       }
-      let isWaiting = stopDeadline == nil && store.scan.hasLeftovers
-      let mustExpire = isWaiting ? try store.hasExpired(now: wall) : false
+      let mustExpire = isExpiryDue ? try store.hasExpired(now: wall) : false
+      if isExpiryDue && !mustExpire { nextExpiry = now + .seconds(1) }
       guard mayClaim || mustExpire || !finishes.isEmpty || isRetentionDue || !hasRecovered else { return }
       // Never work on a file that is not the database any more; the poll says what became of it.
       guard watch.file == .same else {
@@ -93,6 +93,11 @@ extension Wheel {
     if claimed > 0 { lastProgress = now }
     try pauseThrottledDevices()
     report(settlement, claimed: claimed)
+  }
+
+  /// Rows that wait run out unseen; claims end the others.
+  private var isExpiryDue: Bool {
+    nextExpiry <= now && stopDeadline == nil && store.scan.hasLeftovers
   }
 
   /// History is removed only when nothing else is to be done.

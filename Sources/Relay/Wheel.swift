@@ -37,6 +37,8 @@ package final class Wheel {
   var nextTime: Int64?
   var nextPoll: ContinuousClock.Instant
   var nextRetention: ContinuousClock.Instant
+  /// When rows that wait are looked through next for those whose time has run out.
+  var nextExpiry: ContinuousClock.Instant
   /// When passed rows may be looked at anew because somebody has committed something.
   var rescanAllowedAt: ContinuousClock.Instant
   /// When an answer or a claim happened last.
@@ -92,6 +94,7 @@ package final class Wheel {
     lockFreeAt = now
     nextPoll = now
     nextRetention = now + .seconds(60)
+    nextExpiry = now
     rescanAllowedAt = now
     lastProgress = now
     poller.watch(signals.descriptor, tag: Tag.signals)
@@ -113,6 +116,9 @@ package final class Wheel {
       collectEnds()
       maintainHosts()
       try turn()
+      // The claim may have found a host that is needed, and a connection that is gone ends what it was given.
+      collectEnds()
+      maintainHosts()
       if let end = try ending() { return end }
     }
   }
@@ -130,7 +136,8 @@ package final class Wheel {
       if let until = host.pausedUntil(now: now) { next = min(next, until) }
     }
     if let look = watch.nextLook { next = min(next, look) }
-    if !finishes.isEmpty || mayHaveWork { next = min(next, lockFreeAt) }
+    if !finishes.isEmpty || (mayHaveWork && stopDeadline == nil) { next = min(next, lockFreeAt) }
+    if store.scan.hasLeftovers { next = min(next, nextExpiry) }
     if let stopDeadline { next = min(next, stopDeadline) }
     if let nextTime {
       next = min(next, now + .milliseconds(max(0, nextTime - clock.wall())))
