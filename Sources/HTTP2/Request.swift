@@ -33,40 +33,42 @@ package enum FieldIndexing: UInt8, Sendable {
   case never
 }
 
-/// A request's header fields: all values in one run of bytes.
+/// A request's header fields: all values in one run of bytes, and what is known of each in place, so that a
+/// request is no more memory to touch than it has to be.
 package struct RequestFields {
+  /// The most fields that a request may have.
+  package static let limit = 16
+
   struct Field {
-    var name: StaticString
-    var start: Int
-    var end: Int
-    var indexing: FieldIndexing
+    var name: StaticString = ""
+    /// Where the value ends in `bytes`; it starts where the previous one ends.
+    var end: Int32 = 0
+    var indexing = FieldIndexing.incremental
   }
 
   private(set) var bytes: [UInt8] = []
-  private(set) var list: [Field] = []
+  private(set) var list = InlineArray<16, Field>(repeating: Field())
+  package private(set) var count = 0
 
   package init() {}
 
-  package var count: Int { list.count }
-
-  /// Appends a field; `name` is lower case (RFC 9113, 8.2.1).
+  /// Appends a field, ``limit`` at most; `name` is lower case (RFC 9113, 8.2.1).
   package mutating func append(_ name: StaticString, _ value: [UInt8], _ indexing: FieldIndexing) {
-    append(name, indexing) { $0.append(contentsOf: value) }
+    bytes.append(contentsOf: value)
+    end(name, indexing)
   }
 
   /// Appends a field whose value is borrowed, for example from a database's column.
   package mutating func append(_ name: StaticString, _ value: Span<UInt8>, _ indexing: FieldIndexing) {
-    append(name, indexing) { bytes in
-      bytes.reserveCapacity(bytes.count + value.count)
-      for index in value.indices { bytes.append(value[index]) }
-    }
+    unsafe value.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
+    end(name, indexing)
   }
 
   /// Appends a field with a value that is part of the program.
   package mutating func append(_ name: StaticString, _ value: StaticString, _ indexing: FieldIndexing) {
-    append(name, indexing) { bytes in
-      value.withUTF8Buffer { unsafe bytes.append(contentsOf: $0) }
-    }
+    unsafe bytes.append(
+      contentsOf: UnsafeBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
+    end(name, indexing)
   }
 
   /// Appends a field with a decimal number.
@@ -87,13 +89,19 @@ package struct RequestFields {
   package mutating func append(
     _ name: StaticString, _ indexing: FieldIndexing, _ write: (inout [UInt8]) -> Void
   ) {
-    let start = bytes.count
     write(&bytes)
-    list.append(Field(name: name, start: start, end: bytes.count, indexing: indexing))
+    end(name, indexing)
+  }
+
+  /// The bytes appended since the last field are this one's value.
+  private mutating func end(_ name: StaticString, _ indexing: FieldIndexing) {
+    precondition(count < Self.limit, "too many header fields")
+    list[count] = Field(name: name, end: Int32(bytes.count), indexing: indexing)
+    count += 1
   }
 
   package mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
-    list.removeAll(keepingCapacity: true)
+    count = 0
   }
 }

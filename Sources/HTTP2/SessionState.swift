@@ -1,8 +1,8 @@
 import CNghttp2
 
 /// What the callbacks of nghttp2 change. It lives in memory of its own, which is nghttp2's user data, so that
-/// a callback is one access and nothing is held while nghttp2 runs.
-struct SessionState {
+/// a callback is one access and nothing is held while nghttp2 runs. Not copyable, so that no read copies it.
+struct SessionState: ~Copyable {
   static let responseLimit = 65_536
   /// All unfinished and untaken response bodies of a connection together.
   static let responsesLimit = 1 << 20
@@ -115,7 +115,7 @@ struct SessionState {
   mutating func taken(_ index: Int) {
     slots[index].isTaken = true
     responseBytes -= slots[index].responseBody.count
-    slots[index].responseBody.removeAll(keepingCapacity: true)
+    if !slots[index].responseBody.isEmpty { slots[index].emptyResponse() }
     recycle(index)
   }
 
@@ -135,12 +135,12 @@ struct SessionState {
   }
 
   func endedStream(_ index: Int) -> EndedStream {
-    let slot = slots[index]
-    return EndedStream(
-      tag: slot.tag, status: slot.status > 0 ? Int(slot.status) : nil,
-      body: slot.isResponseTooLarge ? nil : slot.responseBody,
-      captured: slot.hasCaptured ? slot.captured : nil, path: slot.request.path, end: slot.end,
-      wasHandedOver: wasHandedOver(index))
+    // Member by member: a copy of the slot would retain all of its arrays.
+    EndedStream(
+      tag: slots[index].tag, status: slots[index].status > 0 ? Int(slots[index].status) : nil,
+      body: slots[index].isResponseTooLarge ? nil : slots[index].responseBody,
+      captured: slots[index].hasCaptured ? slots[index].captured : nil, path: slots[index].request.path,
+      end: slots[index].end, wasHandedOver: wasHandedOver(index))
   }
 
   // MARK: What arrives

@@ -2,7 +2,7 @@ import CNghttp2
 
 extension Session {
   /// The pseudo-header fields and what a request may add.
-  static let maximumFields = 32
+  static let maximumFields = 4 + RequestFields.limit
 
   /// Takes a free slot and lets `fill` write its request, which is empty before. Nothing reaches nghttp2.
   ///
@@ -34,23 +34,28 @@ extension Session {
   }
 
   private func submit(_ index: Int) -> Int32 {
-    // A copy of the request shares its storage; nghttp2 copies the values before it returns.
-    let request = unsafe state.pointee.slots[index].request
-    guard request.fields.count <= Self.maximumFields - 4 else { return -1 }
-    return unsafe request.path.withUnsafeBufferPointer { path in
-      unsafe request.fields.bytes.withUnsafeBufferPointer { values in
+    // Borrowed from the slot: nghttp2 copies the values before it returns.
+    let hasBody = unsafe !state.pointee.slots[index].request.body.isEmpty
+    return unsafe state.pointee.slots[index].request.path.withUnsafeBufferPointer { path in
+      unsafe state.pointee.slots[index].request.fields.bytes.withUnsafeBufferPointer { values in
         unsafe authority.withUnsafeBufferPointer { authority in
-          unsafe submit(index, request, path, values, authority)
+          let count = unsafe fill(index, path, values, authority)
+          let user = unsafe SessionCallbacks.userData(index)
+          var provider = unsafe nghttp2_data_provider(
+            source: nghttp2_data_source(fd: Int32(index)), read_callback: readBody)
+          return unsafe hasBody
+            ? nghttp2_submit_request(handle, nil, nameValues.baseAddress, count, &provider, user)
+            : nghttp2_submit_request(handle, nil, nameValues.baseAddress, count, nil, user)
         }
       }
     }
   }
 
-  private func submit(
-    _ index: Int, _ request: Request, _ path: UnsafeBufferPointer<UInt8>,
-    _ values: UnsafeBufferPointer<UInt8>,
+  /// Writes the name-value pairs of a request; gives their number.
+  private func fill(
+    _ index: Int, _ path: UnsafeBufferPointer<UInt8>, _ values: UnsafeBufferPointer<UInt8>,
     _ authority: UnsafeBufferPointer<UInt8>
-  ) -> Int32 {
+  ) -> Int {
     let post: StaticString = "POST"
     let https: StaticString = "https"
     unsafe nameValues[0] = pair(":method", UnsafeBufferPointer(start: post.utf8Start, count: 4), noCopy)
@@ -58,19 +63,15 @@ extension Session {
     unsafe nameValues[2] = pair(":authority", authority, noCopyName)
     // Without NO_INDEX: nghttp2 sends a path as the literal without indexing (RFC 7541, 6.2.2) by itself.
     unsafe nameValues[3] = pair(":path", path, noCopyName)
-    var count = 4
-    for field in request.fields.list {
-      let value = unsafe UnsafeBufferPointer(rebasing: values[field.start..<field.end])
-      unsafe nameValues[count] = pair(field.name, value, noCopyName | indexingFlag(field))
-      count += 1
+    let fields = unsafe state.pointee.slots[index].request.fields.count
+    var start = 0
+    for position in 0..<fields {
+      let field = unsafe state.pointee.slots[index].request.fields.list[position]
+      let value = unsafe UnsafeBufferPointer(rebasing: values[start..<Int(field.end)])
+      unsafe nameValues[4 + position] = pair(field.name, value, noCopyName | indexingFlag(field))
+      start = Int(field.end)
     }
-    var provider = unsafe nghttp2_data_provider(
-      source: nghttp2_data_source(fd: Int32(index)), read_callback: readBody)
-    let user = unsafe SessionCallbacks.userData(index)
-    if request.body.isEmpty {
-      return unsafe nghttp2_submit_request(handle, nil, nameValues.baseAddress, count, nil, user)
-    }
-    return unsafe nghttp2_submit_request(handle, nil, nameValues.baseAddress, count, &provider, user)
+    return 4 + fields
   }
 
   private func indexingFlag(_ field: RequestFields.Field) -> UInt8 {

@@ -37,15 +37,19 @@ struct Slot {
     request.removeAll()
   }
 
-  /// Memory of an unusually large answer or request is not kept for the next.
-  mutating func release() {
-    stage = .free
+  /// Memory of an unusually large answer is not kept for the next.
+  mutating func emptyResponse() {
     if responseBody.capacity > 4_096 {
       responseBody = []
     } else {
       responseBody.removeAll(keepingCapacity: true)
     }
+  }
+
+  mutating func release() {
+    stage = .free
+    if !responseBody.isEmpty { emptyResponse() }
+    if !captured.isEmpty { captured.removeAll(keepingCapacity: true) }
     if request.body.capacity > 16_384 { request.body = [] }
-    captured.removeAll(keepingCapacity: true)
   }
 }

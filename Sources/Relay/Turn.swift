@@ -28,14 +28,7 @@ extension Wheel {
     guard lockFreeAt <= now else { return }
     do throws(StoreError) {
       let bounds = bounds()
-      var mayClaim = stopDeadline == nil
-      if mayClaim && (mayHaveWork || store.scan.hasLeftovers) {
-        mayClaim = try store.hasWork(now: wall, within: bounds)
-        mayHaveWork = mayClaim
-        if !mayClaim && nextTime == nil { nextTime = try store.nextTime(after: wall) }
-      } else {
-        mayClaim = false
-      }
+      let mayClaim = stopDeadline == nil ? try findsWork(within: bounds) : false
       let mustExpire = isExpiryDue ? try store.hasExpired(now: wall) : false
       if isExpiryDue && !mustExpire { nextExpiry = now + .seconds(1) }
       guard mayClaim || mustExpire || !finishes.isEmpty || isRetentionDue || !hasRecovered else { return }
@@ -49,6 +42,19 @@ extension Wheel {
     } catch {
       try failed(error)
     }
+  }
+
+  /// Whether a claim is worth a write transaction: a read-only look decides. What was answered is written in
+  /// any case, and may have freed room or made a nudge pending again, so then the claim itself is the look.
+  private func findsWork(within bounds: ClaimBounds) throws(StoreError) -> Bool {
+    guard finishes.isEmpty else {
+      mayHaveWork = true
+      return true
+    }
+    guard mayHaveWork || store.scan.hasLeftovers else { return false }
+    mayHaveWork = try store.hasWork(now: wall, within: bounds)
+    if !mayHaveWork && nextTime == nil { nextTime = try store.nextTime(after: wall) }
+    return mayHaveWork
   }
 
   private func transact(_ bounds: ClaimBounds, mayClaim: Bool, mustExpire: Bool) throws(StoreError) {

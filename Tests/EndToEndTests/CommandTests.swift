@@ -147,9 +147,10 @@ struct CommandTests {
       try await s.drain(production: peer)
       #expect(try s.backend.outcomes(id) == ["accepted"])
       let other = s.path("other.db")
-      #expect(try await s.nudged(["migrate", "--database", other]).exit == .code(0))
       let backend = try Backend(database: other, folder: s.folder)
       defer { backend.end() }
+      try backend.run("create table message (id integer primary key)")
+      #expect(try await s.nudged(["migrate", "--database", other]).exit == .code(0))
       #expect(try backend.run(schema) == byHand)
     }
   }

@@ -117,7 +117,7 @@ struct OnePushTests {
         """
       let result = try runToEnd([try Paths.program("sqlite3"), "-bail", s.database, sql], folder: s.folder)
       #expect(result.exit == .code(0), "\(result.errors)")
-      let request = try await peer.waitForRequests(1)[0]
+      let request = try #require(try await peer.waitForRequests(1).first)
       #expect(request.alert["title"] as? String == "From the shell")
       try await s.backend.settled(1)
       #expect(try s.backend.outcomes(1) == ["accepted"])

@@ -62,6 +62,7 @@ struct OutboxRuleTests {
       try await s.backend.settled(later)
       let requests = try peer.requests()
       #expect(requests.map { $0.alert["title"] as? String } == ["now", "later"])
+      try #require(requests.count == 2)
       #expect(requests[1].atMs >= Double(due))
       #expect(requests[1].atMs < Double(due + 1000))
       #expect(try s.backend.state(cancelled) == "cancelled")

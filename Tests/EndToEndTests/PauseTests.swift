@@ -132,7 +132,7 @@ struct PauseTests {
       }
       let requests = try peer.requests()
       #expect(try s.backend.count("select count(*) from nudge_attempt where status = 500") == 3)
-      #expect(requests.count == 10)
+      try #require(requests.count == 10)
       #expect(requests[3].atMs - requests[2].atMs > 2500)
       #expect(requests[3].connection != requests[2].connection)
     }

@@ -1,11 +1,18 @@
 """Runs all suites in this folder on the SQLite library that this Python has. Usage: suite.py [VERSION]
 
-With VERSION it is an error when the library is another one. The last line reads `N passed, M failed`.
+With VERSION it is an error when the library is another one. With SQLITE_MODULE=pysqlite3 in the environment that
+module, which brings a library of its own, stands in for `sqlite3`. The last line reads `N passed, M failed`.
 """
 
+import importlib
+import os
 import pathlib
-import sqlite3
 import sys
+
+if "SQLITE_MODULE" in os.environ:
+    sys.modules["sqlite3"] = importlib.import_module(os.environ["SQLITE_MODULE"])
+
+import sqlite3
 import unittest
 
 FOLDER = pathlib.Path(__file__).resolve().parent

@@ -74,9 +74,9 @@ class SchemaCase(unittest.TestCase):
         return self.row("select state, detail from nudge_outbox where id = ?", nudge)
 
     def dump(self):
-        """The content of every table of ours."""
-        names = [n for (n,) in self.rows("select name from sqlite_master where type = 'table' and name like 'nudge%'")]
-        return {name: self.rows(f"select * from {name}") for name in names}
+        """The content of every table but SQLite's own statistics and sequences."""
+        names = self.rows("select name from sqlite_master where type = 'table' and name not like 'sqlite%' order by 1")
+        return {name: self.rows(f"select * from {name}") for (name,) in names}
 
     def plan(self, sql, *parameters):
         return "\n".join(line[3] for line in self.db.execute("explain query plan " + sql, parameters))

@@ -83,6 +83,21 @@ class Tables(SchemaCase):
         }.items():
             self.assertEqual(self.columns(table), columns.split(), table)
 
+    def test_times_and_numbers_are_integers_and_all_else_is_text(self):
+        integers = {"id", "priority", "push_requested", "nudge_id", "status", "may_have_buzzed", "last_timestamp",
+                    "low_water_attempt_id", "version"}
+        for (table,) in self.rows("select name from sqlite_master where type = 'table' and name like 'nudge%'"):
+            for column in self.rows(f"pragma table_info({table})"):
+                expected = "integer" if column[1] in integers or column[1].endswith("_at") else "text"
+                self.assertEqual(column[2].lower(), expected, f"{table}.{column[1]}")
+
+    def test_one_token_per_device_kind_and_scope(self):
+        values = {"device_id": "d", "kind": "alert", "registered_at": NOW}
+        self.insert("nudge_token", token="aa", **values)
+        with self.assertRaises(sqlite3.IntegrityError):
+            self.insert("nudge_token", token="bb", **values)
+        self.insert("nudge_token", token="bb", scope="s", **values)
+
     def test_bookkeeping(self):
         self.assertEqual(self.rows("select * from nudge_worker"), [(1, 0)])
         self.assertEqual(self.rows("select version from nudge_schema"), [(1,)])

@@ -253,6 +253,8 @@ class Cancel(SchemaCase):
             nudge = self.insert()
             self.cancel(nudge, detail="first", settled_at=NOW)
             self.cancel(nudge)
+            self.cancel(nudge, settled_at=1)
+            self.cancel(nudge, settled_at=None)
             self.assertEqual((*self.state(nudge), self.settled(nudge)), ("cancelled", "first", NOW))
 
     def test_many_at_once(self):

@@ -57,25 +57,29 @@ extension Backend {
 
   /// A nudge and its attempts in words, for a failure's message.
   func describe(_ nudge: Int64) -> String {
-    let row = (try? row(nudge)).map(String.init(describing:)) ?? "no nudge \(nudge)"
-    return "\(row); attempts: \((try? outcomes(nudge)) ?? [])"
+    guard let row = try? row(nudge) else { return "no nudge \(nudge)" }
+    return "\(row["state"]), \(row["detail"]); attempts: \((try? attempts(nudge)) ?? [])"
   }
 
-  /// Waits until the nudge is settled as `state`.
+  /// Waits until the nudge is settled as `state` and none of its attempts is in flight any more: a row is `attempted`
+  /// as soon as nothing is left to be tried.
   func settled(_ nudge: Int64, as state: String = "attempted", within limit: Duration = .seconds(15))
     async throws
   {
     try await eventually(
       "nudge \(nudge) is \(state)", within: limit,
       state: { describe(nudge) }
-    ) { try self.state(nudge) == state }
+    ) { try self.state(nudge) == state && !self.outcomes(nudge).contains("open") }
   }
 
-  /// How many rows are in each state.
+  /// How many rows are in each state, and under `in flight` how many attempts have no outcome yet, if any.
   func states() throws -> [String: Int] {
     let rows = try run("select state, count(*) as count from nudge_outbox group by state")
-    return Dictionary(
-      uniqueKeysWithValues: rows.map { ($0["state"].text ?? "NULL", Int($0["count"].integer ?? 0)) })
+    var states: [String: Int] = [:]
+    for row in rows { states[row["state"].text ?? "NULL"] = row["count"].integer.map { Int($0) } }
+    let open = try count("select count(*) from nudge_attempt where outcome is null")
+    if open > 0 { states["in flight"] = open }
+    return states
   }
 }
 
