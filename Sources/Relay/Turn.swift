@@ -14,11 +14,14 @@ extension Wheel {
       room += hostRoom
     }
     // While answers keep coming, the claims reach every row soon enough.
-    let isStalled = dispatch.inFlight.isEmpty || now - lastProgress > .milliseconds(50)
+    let isStalled = dispatch.inFlight.isEmpty || now - lastProgress >= Wheel.patience
     return ClaimBounds(
       environments: environments, isFirstLook: environments.isEmpty && isStalled,
       attempts: max(1, min(room, Wheel.mostAttempts)), piece: max(1, room / 4))
   }
+
+  /// How long no answer has to come before rows are looked at that nobody can send yet.
+  static let patience = Duration.milliseconds(50)
 
   /// The batch beyond which a transaction gains nothing more.
   private static let mostAttempts = 500
@@ -52,6 +55,9 @@ extension Wheel {
       return true
     }
     guard mayHaveWork || store.scan.hasLeftovers else { return false }
+    // With every stream taken there is nobody to look for, until answers stop coming.
+    isCrowded = bounds.environments.isEmpty && !bounds.isFirstLook
+    guard !isCrowded else { return false }
     mayHaveWork = try store.hasWork(now: wall, within: bounds)
     if !mayHaveWork && nextTime == nil { nextTime = try store.nextTime(after: wall) }
     return mayHaveWork

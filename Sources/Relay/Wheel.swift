@@ -27,6 +27,8 @@ package final class Wheel {
   var throttledAttempts: [Int64] = []
   /// Whether a claim may find something; cleared by a look that finds nothing.
   var mayHaveWork = true
+  /// The last look had nobody to look for.
+  var isCrowded = false
   /// When the write lock may be asked for again: it is left free at least as long as it was held.
   var lockFreeAt: ContinuousClock.Instant
   /// The gap before the next try while another connection holds the lock.
@@ -136,7 +138,11 @@ package final class Wheel {
       if let until = host.pausedUntil(now: now) { next = min(next, until) }
     }
     if let look = watch.nextLook { next = min(next, look) }
-    if !finishes.isEmpty || (mayHaveWork && stopDeadline == nil) { next = min(next, lockFreeAt) }
+    if !finishes.isEmpty {
+      next = min(next, lockFreeAt)
+    } else if mayHaveWork && stopDeadline == nil {
+      next = min(next, isCrowded ? max(lockFreeAt, lastProgress + Wheel.patience) : lockFreeAt)
+    }
     if store.scan.hasLeftovers { next = min(next, nextExpiry) }
     if let stopDeadline { next = min(next, stopDeadline) }
     if let nextTime {
