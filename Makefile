@@ -23,7 +23,7 @@ build: ## build the release binary, .build/release/nudged
 test: deps ## run all tests
 	Tests/Schema/run
 	$(DEBUG_BUILD)
-	swift test --skip-build -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
+	swift test --skip-build --disable-xctest -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
 
 lint: deps ## check format, imports and warnings
 	swift format lint --strict --recursive Sources Tests Package.swift

@@ -37,6 +37,8 @@ package final class Connection {
   private var registeredEvents: UInt32 = 0
   /// Bytes may be left in TLS that epoll does not see; holds the time of the turn that left them.
   private var leftUnreadAt: ContinuousClock.Instant?
+  /// TLS has something of its own to write before it reads on (a key update).
+  private var readWantsWrite = false
   private let input: UnsafeMutableRawBufferPointer
 
   /// Starts to resolve and to dial.
@@ -101,6 +103,7 @@ package final class Connection {
   // MARK: Requests
 
   /// Takes a free slot and lets `fill` write the request, which is empty before; nothing is sent.
+  /// `fill` must not call the connection: the request is lent to it in place.
   ///
   /// - Returns: the slot; nil when no stream is free.
   package func stage(tag: UInt64, _ fill: (inout Request) -> Void) -> Int? {
@@ -172,13 +175,17 @@ package final class Connection {
   private func read(_ session: Session, _ now: ContinuousClock.Instant) {
     guard let tls else { return }
     leftUnreadAt = nil
+    readWantsWrite = false
     // A peer that never stops must not keep the loop: 1 MiB a turn.
     for _ in 0..<64 {
       switch unsafe tls.read(into: input) {
       case .bytes(let count):
         unsafe session.receive(UnsafeRawBufferPointer(rebasing: input[..<count]), now: now)
         if session.isOver { return }
-      case .wantsRead, .wantsWrite: return
+      case .wantsRead: return
+      case .wantsWrite:
+        readWantsWrite = true
+        return
       case .closed: return session.fail(ConnectionFault(.lost, "the peer closed the connection"))
       case .failed(let fault): return session.fail(ConnectionFault(.lost, fault.description))
       }
@@ -189,7 +196,9 @@ package final class Connection {
   private func write(_ session: Session, _ tls: TLSSession, _ now: ContinuousClock.Instant) {
     while true {
       let bytes = unsafe session.bytesToWrite()
-      if unsafe bytes.isEmpty { return register(EPOLLIN.rawValue) }
+      if unsafe bytes.isEmpty {
+        return register(EPOLLIN.rawValue | (readWantsWrite ? EPOLLOUT.rawValue : 0))
+      }
       session.willWrite()
       switch unsafe tls.write(bytes) {
       case .bytes(let count): session.wrote(count)

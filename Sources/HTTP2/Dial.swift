@@ -31,7 +31,10 @@ final class Dial {
     self.stagger = stagger
   }
 
-  deinit { for attempt in attempts { close(attempt.descriptor) } }
+  deinit {
+    lookup.leave()
+    for attempt in attempts { close(attempt.descriptor) }
+  }
 
   /// When the next address is due.
   var deadline: ContinuousClock.Instant? { waiting.isEmpty ? nil : nextAttemptAt }

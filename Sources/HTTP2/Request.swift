@@ -50,6 +50,16 @@ package struct RequestFields {
   private(set) var list = InlineArray<16, Field>(repeating: Field())
   package private(set) var count = 0
 
+  /// The fields as text, for tests and for people.
+  package var values: [(name: String, value: String)] {
+    var start = 0
+    return (0..<count).map { position in
+      let field = list[position]
+      defer { start = Int(field.end) }
+      return (field.name.description, String(decoding: bytes[start..<Int(field.end)], as: UTF8.self))
+    }
+  }
+
   package init() {}
 
   /// Appends a field, ``limit`` at most; `name` is lower case (RFC 9113, 8.2.1).
@@ -73,16 +83,17 @@ package struct RequestFields {
 
   /// Appends a field with a decimal number.
   package mutating func append(_ name: StaticString, _ value: Int64, _ indexing: FieldIndexing) {
-    append(name, indexing) { bytes in
-      if value < 0 { bytes.append(UInt8(ascii: "-")) }
-      let start = bytes.count
-      var rest = value.magnitude
-      repeat {
-        bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
-        rest /= 10
-      } while rest > 0
-      bytes[start...].reverse()
-    }
+    if value < 0 { bytes.append(UInt8(ascii: "-")) }
+    var digits = InlineArray<20, UInt8>(repeating: 0)
+    var first = digits.count
+    var rest = value.magnitude
+    repeat {
+      first -= 1
+      digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+      rest /= 10
+    } while rest > 0
+    for position in first..<digits.count { bytes.append(digits[position]) }
+    end(name, indexing)
   }
 
   /// Appends a field whose value `write` appends to the bytes it is given; it must not touch those before.

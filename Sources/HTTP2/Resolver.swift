@@ -37,7 +37,10 @@ package final class Resolver {
       return Lookup(host, port, .success(addresses))
     }
     let lookup = exchange.queue.withLock { queue in
-      if let known = queue.lookups.first(where: { $0.host == host && $0.port == port }) { return known }
+      if let known = queue.lookups.first(where: { $0.host == host && $0.port == port }) {
+        known.join()
+        return known
+      }
       let new = Lookup(host, port, nil)
       queue.lookups.append(new)
       return new
@@ -59,12 +62,21 @@ final class Lookup: Sendable {
   let host: String
   let port: UInt16
   private let answer: Mutex<Result<[SocketAddress], ConnectionFault>?>
+  private let waiting = Atomic(1)
 
   init(_ host: String, _ port: UInt16, _ answer: Result<[SocketAddress], ConnectionFault>?) {
     self.host = host
     self.port = port
     self.answer = Mutex(answer)
   }
+
+  /// One more waits for the answer.
+  func join() { waiting.add(1, ordering: .relaxed) }
+
+  /// One fewer waits for it.
+  func leave() { waiting.subtract(1, ordering: .relaxed) }
+
+  var isAbandoned: Bool { waiting.load(ordering: .relaxed) <= 0 }
 
   var result: Result<[SocketAddress], ConnectionFault>? {
     get { answer.withLock { $0 } }
@@ -140,7 +152,8 @@ private final class Exchange: Sendable {
 
   private func next() -> Lookup? {
     queue.withLock { queue in
-      if queue.isStopped { queue.lookups.removeAll() }
+      // Only this thread asks, so none of them is being looked up now.
+      queue.lookups.removeAll { queue.isStopped || $0.isAbandoned }
       return queue.lookups.first
     }
   }

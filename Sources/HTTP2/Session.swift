@@ -212,15 +212,16 @@ package final class Session {
     unsafe state.pointee.loseAll()
   }
 
-  /// Each ended stream once; its slot serves another request afterwards.
+  /// Each ended stream once; its slot serves another request afterwards. `body` must not take ended streams.
   package func takeEnded(_ body: (borrowing EndedStream) -> Void) {
-    guard unsafe !state.pointee.ended.isEmpty else { return }
-    let ended = unsafe state.pointee.ended
-    for index in ended {
+    // By position, and not over a copy, whose buffer would have to be allocated anew.
+    let count = unsafe state.pointee.ended.count
+    for position in 0..<count {
+      let index = unsafe state.pointee.ended[position]
       unsafe body(state.pointee.endedStream(index))
       unsafe state.pointee.taken(index)
     }
-    unsafe state.pointee.ended.removeFirst(ended.count)
+    unsafe state.pointee.ended.removeSubrange(0..<count)
   }
 
   static func words(_ code: Int32) -> String { unsafe String(cString: nghttp2_strerror(code)) }

@@ -24,8 +24,8 @@ extension Session {
     // Deadlines come in the order of submission, so the first that is not due ends the search.
     while let (index, submitted) = oldestOpen, now >= submitted + options.answerTimeout {
       let id = unsafe state.pointee.slots[index].streamID
-      let wasHandedOver = unsafe state.pointee.wasHandedOver(index)
-      unsafe state.pointee.end(index, wasHandedOver ? .timedOut : .notHandedOver)
+      // What nghttp2 has not framed yet it drops at the reset; what it has will still be written.
+      unsafe state.pointee.end(index, state.pointee.isFramed(index) ? .timedOut : .notHandedOver)
       unsafe nghttp2_submit_rst_stream(handle, 0, id, NGHTTP2_CANCEL.rawValue)
     }
     if let due = silenceDeadline, now >= due { probe(now: now) }

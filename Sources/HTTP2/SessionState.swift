@@ -89,6 +89,7 @@ struct SessionState: ~Copyable {
     guard slots[index].stage == .open else { return }
     slots[index].stage = .ended
     slots[index].end = end
+    slots[index].wasHandedOver = end == .timedOut || wasHandedOver(index)
     let (older, newer) = (slots[index].older, slots[index].newer)
     if older >= 0 { slots[older].newer = newer } else { oldest = newer }
     if newer >= 0 { slots[newer].older = older } else { newest = older }
@@ -100,6 +101,7 @@ struct SessionState: ~Copyable {
   mutating func endStaged(_ index: Int) {
     slots[index].stage = .ended
     slots[index].end = .notHandedOver
+    slots[index].wasHandedOver = false
     ended.append(index)
   }
 
@@ -130,6 +132,9 @@ struct SessionState: ~Copyable {
     return id > 0 && id <= handedThrough
   }
 
+  /// Its HEADERS will go to TLS, or have: nghttp2 cannot take them back.
+  func isFramed(_ index: Int) -> Bool { slots[index].streamID <= framedThrough }
+
   func slot(ofStream id: Int32) -> Int? {
     slots.firstIndex { $0.isInSession && $0.streamID == id }
   }
@@ -140,7 +145,7 @@ struct SessionState: ~Copyable {
       tag: slots[index].tag, status: slots[index].status > 0 ? Int(slots[index].status) : nil,
       body: slots[index].isResponseTooLarge ? nil : slots[index].responseBody,
       captured: slots[index].hasCaptured ? slots[index].captured : nil, path: slots[index].request.path,
-      end: slots[index].end, wasHandedOver: wasHandedOver(index))
+      end: slots[index].end, wasHandedOver: slots[index].wasHandedOver)
   }
 
   // MARK: What arrives

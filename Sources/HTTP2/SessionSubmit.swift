@@ -5,6 +5,7 @@ extension Session {
   static let maximumFields = 4 + RequestFields.limit
 
   /// Takes a free slot and lets `fill` write its request, which is empty before. Nothing reaches nghttp2.
+  /// `fill` must not call the session: the request is lent to it in place.
   ///
   /// - Returns: the slot, nil when no stream is free.
   package func stage(tag: UInt64, _ fill: (inout Request) -> Void) -> Int? {
@@ -19,9 +20,8 @@ extension Session {
 
   /// Hands the staged requests to nghttp2 in the order of staging.
   package func submitStaged(now: ContinuousClock.Instant) {
-    let staged = unsafe state.pointee.staged
-    guard !staged.isEmpty else { return }
-    for index in staged {
+    for position in unsafe 0..<state.pointee.staged.count {
+      let index = unsafe state.pointee.staged[position]
       let id = isOver ? -1 : submit(index)
       if id > 0 {
         nextStreamID = id + 2

@@ -19,6 +19,7 @@ struct Slot {
   var captured: [UInt8] = []
   var hasCaptured = false
   var end = EndedStream.End.lost
+  var wasHandedOver = false
 
   /// The order of answer deadlines, which is the order of submission.
   var submittedAt: ContinuousClock.Instant?

@@ -96,7 +96,8 @@ enum Invocation {
         "unknown \(kind) \(first)\(hint.map { "; did you mean \($0)?" } ?? "")\n"
           + "`nudged --help` lists the commands")
     }
-    if rest.contains("--help") || rest.contains("-h") { return Show(text: Help.text(of: name)) }
+    // Further on, -h may be a value, as in `send --body -h`; a value with two dashes stands behind its flag.
+    if rest.contains("--help") || rest.first == "-h" { return Show(text: Help.text(of: name)) }
     return try name.type.parse(Given(name, arguments: rest, environment: environment))
   }
 

@@ -65,15 +65,14 @@ struct Given: Sendable {
       guard argument.hasPrefix("-"), argument != "-" else {
         throw fault("unexpected argument \(argument): a value follows its flag")
       }
-      let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      let flag = String(parts[0])
+      let parts = Pair.split(argument)
+      let flag = parts.name
       guard let option = Option.of(command).first(where: { $0.flag == flag }) else {
         throw unknownFlag(flag)
       }
       guard seen.insert(flag).inserted else { throw fault("\(flag) is given twice") }
-      let attached = parts.count == 2 ? String(parts[1]) : nil
       values[option.name] = Value(
-        text: try value(of: option, attached: attached, rest: &rest), origin: flag, exitCode: .usage)
+        text: try value(of: option, attached: parts.value, rest: &rest), origin: flag, exitCode: .usage)
     }
   }
 
@@ -110,5 +109,17 @@ struct Given: Sendable {
 
   private func fault(_ words: String) -> Failure {
     Failure(.usage, "\(words)\n`nudged help \(command.rawValue)` lists the flags")
+  }
+}
+
+/// A name and a value with an equals sign between them.
+enum Pair {
+  /// Splits at the first equals sign; the value is nil without one.
+  ///
+  /// By scalars: an equals sign and a combining mark at the start of the value are one Character.
+  static func split(_ text: String) -> (name: String, value: String?) {
+    let scalars = text.unicodeScalars
+    guard let sign = scalars.firstIndex(of: "=") else { return (text, nil) }
+    return (String(scalars[..<sign]), String(scalars[scalars.index(after: sign)...]))
   }
 }

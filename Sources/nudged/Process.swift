@@ -8,11 +8,8 @@ enum Process {
     var variables: [String: String] = [:]
     var entry = environ
     while let text = entry.pointee {
-      let parts = String(cString: text).split(
-        separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      if parts.count == 2, variables[String(parts[0])] == nil {
-        variables[String(parts[0])] = String(parts[1])
-      }
+      let pair = Pair.split(String(cString: text))
+      if let value = pair.value, variables[pair.name] == nil { variables[pair.name] = value }
       entry += 1
     }
     return variables

@@ -27,7 +27,11 @@ enum Program {
 
   private static func report(_ message: String, underJournal: Bool) {
     let prefix = underJournal ? "<\(Log.Level.error.rawValue)>" : ""
-    let lines = "nudged: \(message)".split(separator: "\n").map { prefix + $0 + "\n" }
+    // Messages repeat what was given, and that must not steer the terminal of whoever reads a log.
+    // By scalars: CR and LF together are one Character.
+    let lines = "nudged: \(message)".unicodeScalars.split(separator: "\n").map {
+      prefix + TextTable.printable(String($0)) + "\n"
+    }
     _ = Process.write(lines.joined(), to: STDERR_FILENO)
   }
 }

@@ -38,7 +38,7 @@ struct AtMostOnceTests {
         insert into nudge_outbox (title) select 'row ' || i from n;
         """)
       for target in [20, 75, 150] {
-        let worker = try s.worker(production: peer)
+        let worker = try s.worker(production: peer, ["--connections", "1"])
         try await peer.waitForRequests(target)
         worker.kill()
       }

@@ -7,7 +7,7 @@ struct CommandTests {
   func usage() async throws {
     try await scenario { s in
       let cases: [([String], String)] = [
-        ([], ""), (["fly"], "fly"), (["run", "--datbase", s.database], "--datbase"),
+        ([], "command"), (["fly"], "fly"), (["run", "--datbase", s.database], "--datbase"),
         (["run", "--database"], "--database"), (["migrate", "--database", s.database, "extra"], "extra"),
         (["send", "--database", s.database, "--titel", "x"], "--titel"),
       ]

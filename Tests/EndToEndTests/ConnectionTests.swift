@@ -183,23 +183,27 @@ struct ConnectionTests {
     }
   }
 
-  @Test("one request at a time until the connection is proven, then many")
-  func proving() async throws {
+  @Test("one request at a time until the connection is proven, then many", arguments: Stack.allCases)
+  func proving(_ stack: Stack) async throws {
     try await scenario { s in
-      let peer = try await s.peer()
-      try peer.script(
-        PeerScript(rules: [Rule(request: 1, [.hold(s.path("go")), .answer(400, reason: "BadPriority")])]))
+      let peer = try await s.peer(
+        stack,
+        PeerScript(rules: [
+          Rule(request: 1, [.wait(milliseconds: 200), .answer(503, reason: "ServiceUnavailable")]),
+          Rule(request: 2, [.wait(milliseconds: 200), .answer(400, reason: "BadPriority")]),
+          Rule([.wait(milliseconds: 20), .answer()]),
+        ]))
       try s.backend.register("phone-1", token: token(1))
       for _ in 1...20 { try s.backend.nudge() }
       _ = try s.worker(production: peer)
-      try await peer.waitForRequests(1)
-      let passed = try s.backend.nudge(["title": "T", "recipient": "nobody"])
-      try await s.backend.settled(passed, as: "unaddressed")
-      #expect(try peer.requests().count == 1)
-      try s.release("go")
-      try await eventually("all are settled") {
-        try s.backend.states() == ["attempted": 20, "unaddressed": 1]
-      }
+      try await eventually("all are settled") { try s.backend.states() == ["attempted": 20] }
+      let requests = try peer.requests()
+      let answers = try peer.events("answer")
+      try #require(requests.count == 20 && answers.count == 20)
+      // A 503 proves nothing, a 400 does.
+      #expect(requests[1].atMs >= answers[0].atMs)
+      #expect(requests[2].atMs >= answers[1].atMs)
+      #expect(requests[19].atMs < answers[3].atMs)
       #expect(try peer.events("connected").count == 1)
     }
   }
@@ -238,11 +242,10 @@ struct ConnectionTests {
       try s.backend.register("phone-1", token: token(1))
       let id = try s.backend.nudge()
       _ = try s.worker(production: peer)
-      try await eventually("the client has said its SETTINGS") { try !peer.events("settings").isEmpty }
+      try await eventually("the client has spoken") { try !peer.events("early").isEmpty }
       let passed = try s.backend.nudge(["title": "T", "recipient": "nobody"])
       try await s.backend.settled(passed, as: "unaddressed")
       #expect(try s.backend.attempts(id).isEmpty)
-      #expect(try peer.events("headers").isEmpty)
       try peer.perform([.settings(maxConcurrentStreams: 2)])
       try await s.backend.settled(id)
       #expect(try s.backend.outcomes(id) == ["accepted"])

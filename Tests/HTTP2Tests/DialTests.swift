@@ -80,7 +80,7 @@ struct DialTests {
     #expect(SocketAddress.interleaved([]).isEmpty)
   }
 
-  @Test("answers an address at once, a name through its thread, and equal names once")
+  @Test("answers an address at once, and names one after the other through its thread")
   func resolver() throws {
     let epoll = epoll_create1(0)
     defer { close(epoll) }
@@ -98,8 +98,7 @@ struct DialTests {
       }
     }
     #expect(try first.result?.get().isEmpty == false)
-    var event = epoll_event()
-    #expect(epoll_wait(epoll, &event, 1, 0) == 0)
+    #expect(try second.result?.get().first?.text.hasSuffix(":444") == true)
   }
 
   @Test("writes authorities as RFC 9110 and 3986 say")

@@ -173,6 +173,28 @@ struct SessionDeadlineTests {
     #expect(nearEnd.ended().map(\.tag) == [1])
   }
 
+  @Test("never writes a request whose time came while the socket was blocked")
+  func blockedTimeout() throws {
+    let peer = try Peer(settings: [(4, 1 << 20)])
+    peer.drain()
+    peer.stage([1], body: 30_000)
+    peer.session.submitStaged(now: peer.now)
+    peer.writeOnce(limit: 100)
+    peer.stage([2], body: 10)
+    peer.session.submitStaged(now: peer.now)
+    peer.pass(.seconds(30))
+    peer.session.judge(now: peer.now)
+    peer.drain()
+    let ended = peer.ended()
+    #expect(ended.map(\.end) == [.timedOut, .notHandedOver])
+    #expect(ended.map(\.isProvablyUnprocessed) == [false, true])
+    #expect(peer.frames(.headers).map(\.stream) == [1])
+    #expect(peer.frames(.reset).map(\.stream) == [1])
+    #expect(peer.session.sendWindow >= 65_535 - 30_000)
+    peer.submit([3])
+    #expect(peer.frames(.headers).map(\.stream) == [1, 5])
+  }
+
   @Test("leaves requests queued by a lowered limit unprocessed when their time comes")
   func loweredBeforeFraming() throws {
     let peer = try Peer(maximumStreams: 2)

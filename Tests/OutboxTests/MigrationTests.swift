@@ -76,7 +76,7 @@ struct MigrationTests {
   func concurrent() async throws {
     let path = try folder.database()
     let applied = try await withThrowingTaskGroup(of: [Int64].self) { group in
-      for _ in 0..<8 { group.addTask { try Migration.apply(databaseAt: path) } }
+      for _ in 0..<8 { group.addTask { try Migration.apply(databaseAt: path, busyTimeout: .seconds(60)) } }
       return try await group.reduce(into: []) { $0 += $1 }
     }
     #expect(applied == [1], "exactly one of them applies it")

@@ -117,6 +117,8 @@ class Connection(asyncio.Protocol):
         self.requests = {}
         self.request_count = 0
         self.unsent = {}
+        self.greeted = True
+        self.early = bytearray()
         self.h2 = None
         self.tasks = set()
 
@@ -181,6 +183,11 @@ class Connection(asyncio.Protocol):
     def data_received(self, data):
         if self.h2 is None:
             self.log("bytes_without_alpn", count=len(data))
+            return
+        if not self.greeted:
+            # Read once it has said its SETTINGS: h2's own acknowledgement must not go before them.
+            self.early += data
+            self.log("early", count=len(self.early))
             return
         try:
             events = self.h2.receive_data(data)
@@ -300,6 +307,8 @@ class Connection(asyncio.Protocol):
             else:
                 self.greeted = True
                 self.h2.initiate_connection()
+                self.flush()
+                self.data_received(bytes(self.early))
         elif name == "close":
             self.flush()
             self.transport.close()

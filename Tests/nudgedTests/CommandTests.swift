@@ -162,7 +162,7 @@ struct HelpTests {
   func commands(command: CommandName) throws {
     let text = try nudged(["help", command.rawValue]).text
     #expect(try nudged([command.rawValue, "--help"]).text == text)
-    #expect(try nudged([command.rawValue, "--nonsense", "-h"]).text == text)
+    #expect(try nudged([command.rawValue, "--nonsense", "--help"]).text == text)
     for option in Option.of(command) {
       #expect(text.contains("\n  \(option.flag) "), "\(option.flag)")
       #expect(text.contains(option.help))
@@ -185,6 +185,14 @@ struct HelpTests {
   func unknownTopic() {
     expectFailure(["help", "rnu"], .usage, "did you mean run?", "settings")
     expectFailure(["help", "run", "send"], .usage, "one topic at a time")
+  }
+
+  @Test("a value that looks like a call for help is a value")
+  func helpAsValue() throws {
+    #expect(try Invocation.parse(["run", "-h"], environment: [:]) is Show)
+    let command = try Invocation.parse(
+      ["send", "--database", "a", "--body", "-h", "--title=--help"], environment: [:])
+    #expect((command as? Send)?.row == [.body: .text("-h"), .title: .text("--help")])
   }
 
   @Test("help works in spite of wrong variables")

@@ -19,6 +19,7 @@ struct GivenTests {
     #expect(try given(.send, ["--title="])["title"]?.text == "")
     #expect(try given(.send, ["--title=--body"])["title"]?.text == "--body")
     #expect(try given(.send, ["--title", "-", "--body", "-1"])["body"]?.text == "-1")
+    #expect(try given(.send, ["--title=\u{301}=x"])["title"]?.text == "\u{301}=x")
     #expect(try given(.run, ["--drain"]).has("drain"))
     #expect(try !given().has("drain"))
   }
