@@ -31,7 +31,9 @@ lint: deps ## check format, imports and warnings
 	$(DEBUG_BUILD)
 
 bench: deps ## measure against the figures of the README
-	swift run -c release --static-swift-stdlib nudged-bench
+	@scripts/deps bench
+	swift build -c release --static-swift-stdlib
+	.build/release/nudged-bench $(BENCH_FLAGS)
 
 install: build ## install the binary and the audit queries below PREFIX (/usr/local)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/nudged/audit

@@ -33,7 +33,7 @@ let package = Package(
     .target(
       name: "Relay", dependencies: ["Outbox", "APNs", "CLinux"], swiftSettings: borrowing),
     .executableTarget(name: "nudged", dependencies: ["Relay", "Outbox"]),
-    .executableTarget(name: "nudged-bench"),
+    .executableTarget(name: "nudged-bench", dependencies: ["APNs", "Outbox", "SQLite"]),
 
     .testTarget(name: "SQLiteTests", dependencies: ["SQLite"]),
     .testTarget(name: "OpenSSLTests", dependencies: ["OpenSSL"]),
