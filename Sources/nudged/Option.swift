@@ -43,7 +43,7 @@ struct Option: Sendable {
   private static let settings = [
     setting("database", "FILE", "the backend's SQLite file", commands: CommandName.allCases),
     setting("key-file", "FILE", "Apple's signing key (.p8), for both hosts"),
-    setting("key-id", "ID", "id of that key", initial: "from the file name AuthKey_<id>.p8"),
+    setting("key-id", "ID", "id of that key", initial: "from the file name"),
     setting("team-id", "ID", "Apple's team id"),
     setting("production-key-file", "FILE", "a key for the production host only", initial: "--key-file"),
     setting("production-key-id", "ID", "id of that key", initial: "from the file name"),

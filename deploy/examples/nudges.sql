@@ -1,5 +1,8 @@
 -- What a backend writes, in plain SQL: any language's SQLite library does. Bind the values in a real backend.
 
+-- The worker writes to the same file, for moments: every writer waits for its turn instead of failing.
+pragma busy_timeout = 5000;
+
 -- A turn is finished: the record and its nudge in one transaction, so that there is never one without the other.
 begin immediate;
 insert into message (id, conversation_id, text) values ('m-81', 'c-7', 'The report is ready.');
