@@ -14,7 +14,8 @@ let borrowing: [SwiftSetting] = [.enableExperimentalFeature("Lifetimes")]
 let package = Package(
   name: "nudged",
   products: [
-    .executable(name: "nudged", targets: ["nudged"])
+    .executable(name: "nudged", targets: ["nudged"]),
+    .executable(name: "apns-simulator", targets: ["apns-simulator"]),
   ],
   targets: [
     .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
@@ -33,6 +34,8 @@ let package = Package(
     .target(
       name: "Relay", dependencies: ["Outbox", "APNs", "CLinux"], swiftSettings: borrowing),
     .executableTarget(name: "nudged", dependencies: ["Relay", "Outbox"]),
+    .target(name: "APNsSimulator", dependencies: ["APNs", "HTTP2", "OpenSSL", "CLinux"]),
+    .executableTarget(name: "apns-simulator", dependencies: ["APNsSimulator", "CLinux"]),
     .executableTarget(name: "nudged-bench", dependencies: ["APNs", "Outbox", "SQLite"]),
 
     .testTarget(name: "SQLiteTests", dependencies: ["SQLite"]),
@@ -42,6 +45,8 @@ let package = Package(
     .testTarget(name: "OutboxTests", dependencies: ["Outbox", "SQLite"]),
     .testTarget(name: "RelayTests", dependencies: ["Relay", "Outbox", "APNs"]),
     .testTarget(name: "nudgedTests", dependencies: ["nudged", "Relay", "Outbox", "SQLite"]),
+    .testTarget(
+      name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "APNs", "HTTP2", "OpenSSL"]),
     .testTarget(name: "EndToEndTests", dependencies: ["SQLite"]),
   ],
   swiftLanguageModes: [.v6]

@@ -1,5 +1,5 @@
 /// The tokens of JSON, each read by one pass that returns where the token ends.
-enum JSONToken {
+package enum JSONToken {
   /// The end of the white space that starts at `start`.
   static func spaceEnd(_ text: Span<UInt8>, from start: Int) -> Int {
     var index = start
@@ -125,7 +125,7 @@ enum JSONToken {
   }
 
   /// What the inside of a string that has been read before says, escapes undone, as UTF-8.
-  static func decoded(_ text: Span<UInt8>, _ inside: Range<Int>) -> [UInt8] {
+  package static func decoded(_ text: Span<UInt8>, _ inside: Range<Int>) -> [UInt8] {
     var result: [UInt8] = []
     var index = inside.lowerBound
     while index < inside.upperBound {

@@ -27,3 +27,11 @@ static inline int shim_SSL_set_tlsext_host_name(SSL *session, const char *name) 
 }
 
 static inline void shim_OPENSSL_free(void *memory) { OPENSSL_free(memory); }
+
+static inline void shim_SSL_CTX_set_server_options(SSL_CTX *context) {
+  shim_SSL_CTX_set_client_options(context);
+  SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+  SSL_CTX_set_num_tickets(context, 0);
+}
+
+static inline EVP_PKEY *shim_EVP_EC_gen(const char *curve) { return EVP_EC_gen(curve); }

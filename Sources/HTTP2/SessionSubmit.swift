@@ -88,11 +88,11 @@ extension Session {
   }
 }
 
-private let noCopyName = UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
-private let noCopy = noCopyName | UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue)
+let noCopyName = UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
+let noCopy = noCopyName | UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue)
 
 /// Names are part of the program, so nghttp2 need not copy them.
-private func pair(_ name: StaticString, _ value: UnsafeBufferPointer<UInt8>, _ flags: UInt8) -> nghttp2_nv {
+func pair(_ name: StaticString, _ value: UnsafeBufferPointer<UInt8>, _ flags: UInt8) -> nghttp2_nv {
   unsafe nghttp2_nv(
     name: UnsafeMutablePointer(mutating: name.utf8Start),
     value: UnsafeMutablePointer(mutating: value.baseAddress ?? name.utf8Start),

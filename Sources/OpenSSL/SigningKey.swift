@@ -12,7 +12,7 @@ package struct SigningKeyFault: Error, CustomStringConvertible, Sendable, Equata
 /// The corresponding C type is `EVP_PKEY`. Not `Sendable`.
 @safe
 package final class SigningKey {
-  private let handle: OpaquePointer
+  let handle: OpaquePointer
 
   /// Reads every form that OpenSSL reads as an unencrypted P-256 private key: PKCS#8 and SEC1
   /// (`EC PRIVATE KEY`), as PEM (other text around it is skipped) or DER, also with explicit parameters.
@@ -27,6 +27,9 @@ package final class SigningKey {
     }
     unsafe self.handle = handle
   }
+
+  /// Takes over a private key on the curve P-256.
+  init(owning handle: OpaquePointer) { unsafe self.handle = handle }
 
   deinit { unsafe EVP_PKEY_free(handle) }
 

@@ -1,7 +1,8 @@
 import COpenSSL
 import Glibc
 
-/// What all client sessions share: protocol versions, ciphers, ALPN `h2` and the trust roots.
+/// What all sessions of one role share; of a client's: protocol versions, ciphers, ALPN `h2` and the trust
+/// roots. The server's is made in `TLSContextServer.swift`.
 ///
 /// The corresponding C type is `SSL_CTX`. Not `Sendable`: one thread owns it and its sessions.
 ///
@@ -40,6 +41,9 @@ package final class TLSContext {
     if let extraRootsFile { try unsafe Self.trust(extraRootsFile, handle) }
     ERR_clear_error()
   }
+
+  /// Takes over a context that is set up already.
+  init(owning handle: OpaquePointer) { unsafe self.handle = handle }
 
   deinit { unsafe SSL_CTX_free(handle) }
 

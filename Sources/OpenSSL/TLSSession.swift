@@ -49,6 +49,20 @@ package final class TLSSession {
     guard succeeded else { throw TLSFault(.setup, ErrorQueue.words(or: "host name refused: \(hostName)")) }
   }
 
+  /// A server's session, with the certificate of `context`.
+  package init(accepting descriptor: Int32, context: TLSContext) throws(TLSFault) {
+    ERR_clear_error()
+    guard let handle = unsafe SSL_new(context.handle) else {
+      throw TLSFault(.setup, ErrorQueue.words(or: "no TLS session"))
+    }
+    unsafe self.handle = handle
+    self.context = context
+    unsafe SSL_set_accept_state(handle)
+    guard unsafe SSL_set_fd(handle, descriptor) == 1 else {
+      throw TLSFault(.setup, ErrorQueue.words(or: "no TLS session"))
+    }
+  }
+
   deinit { unsafe SSL_free(handle) }
 
   private static func isAddress(_ text: String) -> Bool {

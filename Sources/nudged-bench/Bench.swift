@@ -131,9 +131,10 @@ struct Bench {
 
   /// The same number of requests of the same size, with nothing behind them and always the same token.
   private func load(_ settings: [String: String]) throws -> Usage {
-    let key = Array((contents(of: settings["NUDGED_KEY_FILE"] ?? "") ?? "").utf8)
+    let keyFile = settings["NUDGED_KEY_FILE"] ?? ""
+    let key = Array((contents(of: keyFile) ?? "").utf8)
     let provider = try ProviderToken(
-      pem: key, keyID: settings["NUDGED_KEY_ID"] ?? "", teamID: settings["NUDGED_TEAM_ID"] ?? "")
+      pem: key, keyID: KeyIdentity.keyID(fromPath: keyFile) ?? "", teamID: settings["NUDGED_TEAM_ID"] ?? "")
     var wall = timespec()
     clock_gettime(CLOCK_REALTIME, &wall)
     let token = try provider.current(wallMilliseconds: Int64(wall.tv_sec) * 1000, now: .now)

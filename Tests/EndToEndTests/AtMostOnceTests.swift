@@ -238,4 +238,35 @@ struct AtMostOnceTests {
       #expect(try peer.requests().map(\.token) == [token(1), token(2)])
     }
   }
+
+  @Test("a database that is deleted under the worker ends it with a clear code, and nothing more is sent")
+  func deleted() async throws {
+    try await scenario { s in
+      let peer = try await s.peer()
+      try s.backend.register("phone-1", token: token(1))
+      let worker = try s.worker(production: peer)
+      try await s.backend.settled(try s.backend.nudge(["title": "before"]))
+      for suffix in ["", "-wal", "-shm"] { unlink(s.database + suffix) }
+      try s.backend.nudge(["title": "into the deleted file"])
+      let exit = try await worker.wait(within: .seconds(10))
+      #expect(exit == .code(66) || exit == .code(74), "\(exit)")
+      #expect(worker.errors.contains(s.database))
+      #expect(try peer.requests().count == 1)
+    }
+  }
+
+  @Test("without the unique indexes that are the guarantee nothing is sent", arguments: ["device", "token"])
+  func withoutIndex(_ name: String) async throws {
+    try await scenario { s in
+      let peer = try await s.peer()
+      try s.backend.register("phone-1", token: token(1))
+      let id = try s.backend.nudge()
+      try s.backend.run("drop index nudge_attempt_\(name)")
+      let result = try await s.nudged(["run", "--drain"] + s.settings(production: peer))
+      #expect(result.exit == .code(65), "\(result.exit)")
+      #expect(result.errors.contains("nudge_attempt_\(name)"), "\(result.errors)")
+      #expect(try s.backend.state(id) == "pending")
+      #expect(try peer.events("connected").isEmpty)
+    }
+  }
 }

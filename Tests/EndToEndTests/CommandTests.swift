@@ -37,6 +37,12 @@ struct CommandTests {
       let absent = try await run(s.path("absent.db"))
       #expect(absent.exit == .code(66))
       #expect(absent.errors.contains("absent.db"))
+      for command in ["migrate", "send", "register", "devices"] {
+        let more =
+          ["send": ["--title", "T"], "register": ["--device", "d", "--token", "ab"]][command] ?? []
+        let result = try await s.nudged([command, "--database", s.path("absent.db")] + more)
+        #expect(result.exit == .code(66), "\(command): \(result.exit) \(result.errors)")
+      }
       #expect(!FileManager.default.fileExists(atPath: s.path("absent.db")))
 
       let noise = s.path("noise.db")
@@ -227,7 +233,41 @@ struct CommandTests {
         #expect(result.exit != .code(0), "\(arguments)")
         #expect(result.errors.contains(word), "\(arguments): \(result.errors)")
       }
+      let nearly = token(1) + "g"
+      let result = try await s.nudged([
+        "register", "--database", s.database, "--device", "d", "--token", nearly,
+      ])
+      #expect(result.exit != .code(0))
+      #expect(!result.errors.contains(token(1)))
       #expect(try s.backend.count("select count(*) from nudge_device") == 0)
+    }
+  }
+
+  @Test("a column, an index and a trigger that somebody added to the tables do no harm; a missing table does")
+  func drift() async throws {
+    try await scenario { s in
+      let peer = try await s.peer()
+      try s.backend.script(
+        """
+        alter table nudge_outbox add column note text default 'x';
+        alter table nudge_token add column note text;
+        create index mine on nudge_outbox (note);
+        create table seen (nudge_id);
+        create trigger mine_too after insert on nudge_attempt begin insert into seen values (new.nudge_id); end;
+        """)
+      try s.backend.register("phone-1", token: token(1))
+      let id = try s.backend.nudge(["title": "T", "note": "mine"])
+      try await s.drain(production: peer)
+      #expect(try s.backend.outcomes(id) == ["accepted"])
+      #expect(try s.backend.count("select count(*) from seen") == 1)
+      try s.backend.run("drop trigger mine_too")
+      try s.backend.run("alter table nudge_attempt rename to elsewhere")
+      let next = try s.backend.nudge()
+      let result = try await s.nudged(["run", "--drain"] + s.settings(production: peer))
+      #expect(result.exit == .code(65), "\(result.exit) \(result.errors)")
+      #expect(result.errors.split(separator: "\n").count <= 3, "\(result.errors)")
+      #expect(try s.backend.state(next) == "pending")
+      #expect(try peer.requests().count == 1)
     }
   }
 }

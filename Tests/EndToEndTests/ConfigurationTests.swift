@@ -107,7 +107,7 @@ struct ConfigurationTests {
         "NUDGED_DATABASE": s.database, "NUDGED_KEY_FILE": s.credentials.providerKey,
         "NUDGED_TEAM_ID": Credentials.teamID, "NUDGED_CA_FILE": s.credentials.authority,
         "NUDGED_PRODUCTION_URL": "https://127.0.0.1:1", "NUDGED_SANDBOX_URL": "https://127.0.0.1:1",
-        "NUDGED_ANSWER_TIMEOUT": "5s", "NUDGED_STORE_FOR": "1h",
+        "NUDGED_ANSWER_TIMEOUT": "5s", "NUDGED_STORE_FOR": "1h", "TZ": "Asia/Kolkata",
       ]
       let result = try await s.nudged(
         ["run", "--drain", "--production-url", peer.url], environment: environment)

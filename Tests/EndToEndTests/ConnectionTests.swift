@@ -263,4 +263,37 @@ struct ConnectionTests {
       #expect(log.contains(#""ENABLE_PUSH": 0"#))
     }
   }
+
+  @Test("a connection that the peer gives up while idle costs nothing", arguments: [true, false])
+  func idleEnd(_ politely: Bool) async throws {
+    try await scenario { s in
+      let peer = try await s.peer()
+      try s.backend.register("phone-1", token: token(1))
+      _ = try s.worker(production: peer)
+      try await s.backend.settled(try s.backend.nudge())
+      try peer.perform(politely ? [.goaway(last: 1), .close] : [.abort])
+      try await eventually("it is closed") { try !peer.events("closed").isEmpty }
+      let next = try s.backend.nudge()
+      try await s.backend.settled(next)
+      #expect(try s.backend.outcomes(next) == ["accepted"])
+      #expect(try peer.requests().map(\.connection) == [1, 2])
+    }
+  }
+
+  @Test("a connection that has gone silent is found out by PING while answers are due, and replaced")
+  func halfOpen() async throws {
+    try await scenario { s in
+      let peer = try await s.peer(.python, PeerScript(rules: [Rule(request: 2, [.stall])]))
+      try s.backend.register("phone-1", token: token(1))
+      _ = try s.worker(production: peer, ["--answer-timeout", "60s"])
+      try await s.backend.settled(try s.backend.nudge())
+      let swallowed = try s.backend.nudge()
+      try await s.backend.settled(swallowed, within: .seconds(30))
+      #expect(try s.backend.outcomes(swallowed) == ["unanswered"])
+      let next = try s.backend.nudge()
+      try await s.backend.settled(next)
+      #expect(try s.backend.outcomes(next) == ["accepted"])
+      #expect(try peer.requests().map(\.connection) == [1, 1, 2])
+    }
+  }
 }

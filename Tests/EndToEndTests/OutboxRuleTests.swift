@@ -165,29 +165,6 @@ struct OutboxRuleTests {
     }
   }
 
-  @Test("300 devices get one nudge in pieces, once each, within 10 streams", arguments: Stack.allCases)
-  func fanOut(_ stack: Stack) async throws {
-    try await scenario { s in
-      let peer = try await s.peer(stack, PeerScript(maxConcurrentStreams: 10))
-      for number in 1...300 { try s.backend.register("phone-\(number)", token: token(number)) }
-      let id = try s.backend.nudge(["title": "all of you"])
-      let behind = try s.backend.nudge(["title": "one of you", "device_id": "phone-7"])
-      _ = try s.worker(production: peer)
-      try await s.backend.settled(id, within: .seconds(30))
-      try await s.backend.settled(behind)
-      let outcomes = try s.backend.outcomes(id)
-      #expect(outcomes.count == 300 && Set(outcomes) == ["accepted"])
-      let tokens = try peer.requests().filter { $0.alert["title"] as? String == "all of you" }.compactMap(
-        \.token)
-      #expect(tokens.count == 300 && Set(tokens).count == 300)
-      #expect(try peer.events("protocol_error").isEmpty)
-      // The rows behind a large fan-out take turns with it.
-      let place = try #require(
-        try peer.requests().firstIndex { $0.alert["title"] as? String == "one of you" })
-      #expect(place < 300)
-    }
-  }
-
   @Test("undated rows go in the order of their ids")
   func order() async throws {
     try await scenario { s in

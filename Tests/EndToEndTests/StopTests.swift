@@ -78,4 +78,23 @@ struct StopTests {
       #expect(try await worker.wait(within: .seconds(3)) == .code(0))
     }
   }
+
+  @Test(
+    "SIGTERM is obeyed although another connection holds the write lock; the attempt is interrupted later")
+  func stopsLocked() async throws {
+    try await scenario { s in
+      let peer = try await s.peer(.python, PeerScript(rules: [Rule(request: 1, [])]))
+      try s.backend.register("phone-1", token: token(1))
+      let worker = try s.worker(production: peer, ["--stop-timeout", "1s"])
+      let id = try s.backend.nudge()
+      try await peer.waitForRequests(1)
+      try s.backend.run("begin immediate")
+      worker.signal(SIGTERM)
+      #expect(try await worker.wait(within: .seconds(8)) == .code(0))
+      try s.backend.run("commit")
+      try await s.drain(production: peer)
+      #expect(try s.backend.outcomes(id) == ["interrupted"])
+      #expect(try peer.requests().count == 1)
+    }
+  }
 }

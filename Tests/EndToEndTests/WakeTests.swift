@@ -81,4 +81,17 @@ struct WakeTests {
     let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("voluntary_ctxt_switches") })
     return try #require(line.split(separator: "\t").last.flatMap { Int($0) })
   }
+
+  @Test("a backend that turns to WAL while the worker runs is still heard")
+  func journalChanges() async throws {
+    try await scenario(journal: "delete") { s in
+      let peer = try await s.peer()
+      try s.backend.register("phone-1", token: token(1))
+      _ = try s.worker(production: peer, ["--poll-interval", "1h"])
+      try await s.backend.settled(try s.backend.nudge())
+      try await eventually("the mode changes") { try s.backend.value("pragma journal_mode = wal") == "wal" }
+      for _ in 1...5 { try await s.backend.settled(try s.backend.nudge(), within: .seconds(5)) }
+      #expect(try peer.requests().count == 6)
+    }
+  }
 }

@@ -1,0 +1,32 @@
+import APNs
+
+/// Decides about pushes as APNs would.
+struct Judge {
+  let credentials: Credentials
+  let rules: Examination.Rules
+  var tokens = TokenTable()
+
+  /// Why a push is refused; nil when it is accepted.
+  ///
+  /// - Parameter connection: what the connection remembers of provider tokens; a good one is noted there.
+  func refusal(
+    of push: Push, on connection: inout ConnectionCredentials, host: Environment, wallMilliseconds: Int64,
+    now: ContinuousClock.Instant
+  ) -> Refusal? {
+    let examination = Examination(
+      push, host: host, entry: push.token.flatMap { tokens.entry(push.bytes[$0]) }, rules: rules,
+      wallMilliseconds: wallMilliseconds)
+    for check in Check.ofRequest {
+      if let refusal = check(examination) { return refusal }
+    }
+    if let reason = connection.objection(
+      to: push, credentials, wallSeconds: wallMilliseconds / 1000, now: now)
+    {
+      return Refusal(reason)
+    }
+    for check in Check.ofPush {
+      if let refusal = check(examination) { return refusal }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,35 @@
+import APNsSimulator
+import CLinux
+import Glibc
+
+/// From arguments to exit code.
+enum Program {
+  static func run(_ arguments: [String]) -> Int32 {
+    signal(SIGPIPE, SIG_IGN)
+    do throws(SimulatorFault) {
+      switch try Invocation.parse(arguments) {
+      case .show(let text): print(text, terminator: "")
+      case .run(let options): try serve(options)
+      }
+      return 0
+    } catch {
+      let lines = error.description.split(separator: "\n").map { "apns-simulator: \($0)\n" }.joined()
+      _ = lines.withCString { write(STDERR_FILENO, $0, strlen($0)) }
+      return error.code.rawValue
+    }
+  }
+
+  private static func serve(_ options: Options) throws(SimulatorFault) {
+    var set = sigset_t()
+    sigemptyset(&set)
+    for number in [SIGINT, SIGTERM] { sigaddset(&set, number) }
+    pthread_sigmask(SIG_BLOCK, &set, nil)
+    let signals = signalfd(-1, &set, Int32(SFD_CLOEXEC) | Int32(SFD_NONBLOCK))
+    guard signals >= 0 else {
+      throw SimulatorFault(.inputOutput, "signalfd: \(String(cString: strerror(errno)))")
+    }
+    defer { close(signals) }
+    let simulator = try Simulator(options)
+    simulator.run(signals: signals, output: STDOUT_FILENO)
+  }
+}

@@ -1,0 +1,4 @@
+import APNsSimulator
+import Glibc
+
+exit(Program.run(Array(CommandLine.arguments.dropFirst())))
