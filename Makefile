@@ -8,7 +8,7 @@ SWIFT_FLAGS ?=
 DEBUG_BUILD = swift build --build-tests -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test lint bench install clean
+.PHONY: help deps demo build test lint bench install clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -30,8 +30,13 @@ lint: deps ## check format, imports and warnings
 	scripts/check-imports
 	$(DEBUG_BUILD)
 
+demo: ## see it work: installs what is missing, builds, and runs the main job against a local APNs
+	@scripts/deps demo
+	swift build -c release --static-swift-stdlib --product apns-simulator $(SWIFT_FLAGS)
+	swift build -c release --static-swift-stdlib --product nudged $(SWIFT_FLAGS)
+	@scripts/demo .build/release
+
 bench: deps ## measure against the figures of the README
-	@scripts/deps bench
 	swift build -c release --static-swift-stdlib
 	.build/release/nudged-bench $(BENCH_FLAGS)
 

@@ -12,7 +12,7 @@ enum Backlog {
   /// A token of 64 hex digits for the device of this number.
   static func token(_ number: Int) -> String {
     let digits = String(number, radix: 16)
-    return String(repeating: "a", count: 64 - digits.count) + digits
+    return String(repeating: "0", count: 64 - digits.count) + digits
   }
 
   /// Makes a database with `devices` phones, each of its own recipient, and `rows` pending alerts for them.

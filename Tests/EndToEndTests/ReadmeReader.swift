@@ -25,9 +25,10 @@ struct Readme {
         }
       } else if line.hasPrefix("```") {
         let language = String(line.dropFirst(3))
-        guard ["sh", "sql", "python", "text"].contains(language) else {
+        guard ["sh", "sql", "python", "text", "console"].contains(language) else {
           throw Failure("a block of the unknown language \"\(language)\" would not be tested")
         }
+        // A transcript of the demo: DemoTests compares it.
         open = (language, [])
       } else if line.contains("```") {
         throw Failure("a block that does not begin at its line would not be tested: \(line)")
