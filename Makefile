@@ -8,7 +8,7 @@ SWIFT_FLAGS ?=
 DEBUG_BUILD = swift build --build-tests -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps demo build test lint bench install clean
+.PHONY: help deps demo build test soak lint bench install clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -24,6 +24,9 @@ test: deps ## run all tests
 	Tests/Schema/run
 	$(DEBUG_BUILD)
 	swift test --skip-build --disable-xctest -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
+
+soak: deps ## kill the worker a hundred times under faults and check that all adds up (minutes)
+	scripts/soak
 
 lint: deps ## check format, imports and warnings
 	swift format lint --strict --recursive Sources Tests Package.swift

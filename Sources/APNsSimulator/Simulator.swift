@@ -149,6 +149,8 @@ package final class Simulator {
   private func finish(_ signals: Int32) {
     log?.flush()
     screen?.end()
+    // They point to ports where nobody listens from now on.
+    unlink(material.settingsFile)
     for peer in peers.values {
       peer.connection.session?.goaway(lastStream: Int32.max, code: 0, debug: [])
       peer.connection.flush()

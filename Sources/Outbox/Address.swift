@@ -2,7 +2,7 @@ import SQLite
 
 extension Store {
   /// The devices that a nudge is addressed to, with their token of the kind and scope, in the order of their
-  /// ids, behind the last one that was served: bound, not yet stepped.
+  /// ids, behind the last one that was looked at: bound, not yet stepped.
   func targets(of nudge: borrowing Nudge, tokenKind: String, scope: String) -> Statement {
     let statement: Statement
     if !nudge.isNull(.deviceID) {
@@ -25,8 +25,8 @@ extension Store {
     }
     statement.bind(3, tokenKind)
     statement.bind(4, scope)
-    if let cursor = fanOuts[nudge.id] {
-      statement.bind(5, cursor)
+    if let walk = fanOuts[nudge.id] {
+      statement.bind(5, walk.device)
     } else {
       statement.bind(5, "")
     }

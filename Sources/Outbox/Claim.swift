@@ -28,22 +28,31 @@ package struct ClaimBounds {
 
   /// The most rows that one claim examines in one lane.
   static let rows: Int64 = 1000
-  /// The most devices of one nudge that one claim examines.
-  static let devices = 1000
+  /// The most devices that one claim looks at.
+  static let devices = 2000
+
+  /// Whether there is anybody to look for.
+  package var hasSomebody: Bool { isFirstLook || !environments.isEmpty }
 }
 
 extension Store {
   /// Whether a claim would find a row that it has not examined yet; read-only and cheap.
   package func hasWork(now: Int64, within bounds: borrowing ClaimBounds) throws(SQLiteError) -> Bool {
+    guard bounds.hasSomebody else { return false }
     if let revisitAt = scan.revisitAt, revisitAt <= now { return true }
     for lane in Scan.Lane.allCases {
-      guard let from = scan[lane].from(bounds) else { continue }
-      let statement = statements.look[lane.rawValue]
-      statement.bindLane(from, now: now, limit: 1)
-      defer { statement.reset() }
-      if try statement.step() { return true }
-      scan[lane].rest(within: bounds, isRevisited: scan.revisitAt != nil)
+      while let from = scan[lane].from(bounds) {
+        let statement = statements.look[lane.rawValue]
+        statement.bindLane(from, now: now, limit: 1)
+        defer { statement.reset() }
+        if try statement.step() { return true }
+        scan[lane].rest(within: bounds, isRevisited: scan.revisitAt != nil)
+        // If that has forgotten the position: a row may have appeared before it meanwhile.
+        guard let again = scan[lane].from(bounds), again < from else { break }
+      }
     }
+    // With nothing due, no walk through devices is under way, whatever became of its nudge.
+    if !scan.hasLeftovers { fanOuts.removeAll() }
     return false
   }
 
@@ -55,7 +64,8 @@ extension Store {
     now: Int64, within bounds: borrowing ClaimBounds, by dispatcher: any Dispatcher,
     in transaction: inout Transaction
   ) throws(SQLiteError) -> Int {
-    if let revisitAt = scan.revisitAt, revisitAt <= now { scan.restart() }
+    hasProgressed = false
+    if let revisitAt = scan.revisitAt, revisitAt <= now, bounds.hasSomebody { scan.restart() }
     _ = try statements.highestAttemptedNudge.step()
     highestAttemptedNudge = statements.highestAttemptedNudge.integer(0)
     statements.highestAttemptedNudge.reset()
@@ -63,9 +73,14 @@ extension Store {
     var claim = Claim(now: now, attemptsLeft: bounds.attempts)
     claimed.removeAll(keepingCapacity: true)
     closings.removeAll(keepingCapacity: true)
-    for lane in Scan.Lane.allCases {
-      try look(through: lane, for: &claim, within: bounds, by: dispatcher, in: &transaction)
+    // While fan-outs are on their way, every other turn begins behind the rows that the last such turn came to,
+    // so that they and the rows behind them take turns even when there is room for one request only.
+    scan.isTurned = !scan.isTurned && !fanOuts.isEmpty
+    try look(isTurned: scan.isTurned, for: &claim, within: bounds, by: dispatcher, in: &transaction)
+    if scan.isTurned, claim.attemptsLeft == bounds.attempts, claimed.isEmpty, closings.isEmpty {
+      try look(isTurned: false, for: &claim, within: bounds, by: dispatcher, in: &transaction)
     }
+    if claim.attemptsLeft < bounds.attempts || !claimed.isEmpty || !closings.isEmpty { hasProgressed = true }
     try closeClaimed(now: now)
     for closing in closings {
       try close(closing, now: now, in: &transaction)
@@ -73,16 +88,24 @@ extension Store {
     return bounds.attempts - claim.attemptsLeft
   }
 
+  /// Goes through the lanes while there is room.
+  private func look(
+    isTurned: Bool, for claim: inout Claim, within bounds: borrowing ClaimBounds,
+    by dispatcher: any Dispatcher, in transaction: inout Transaction
+  ) throws(SQLiteError) {
+    for lane in Scan.Lane.allCases where claim.attemptsLeft > 0 {
+      try look(
+        through: lane, isTurned: isTurned, for: &claim, within: bounds, by: dispatcher, in: &transaction)
+    }
+  }
+
   /// Examines the rows of one lane from where something may be found, and moves its positions on.
   private func look(
-    through lane: Scan.Lane, for claim: inout Claim, within bounds: borrowing ClaimBounds,
+    through lane: Scan.Lane, isTurned: Bool, for claim: inout Claim, within bounds: borrowing ClaimBounds,
     by dispatcher: any Dispatcher, in transaction: inout Transaction
   ) throws(SQLiteError) {
     guard let regular = scan[lane].from(bounds) else { return }
-    // While large fan-outs are on their way, every other turn begins behind the row that was served last, so
-    // that they and the rows behind them take turns even when there is room for one request only.
-    scan[lane].isTurned.toggle()
-    let rotated = fanOuts.isEmpty || !scan[lane].isTurned ? nil : scan[lane].lastServed
+    let rotated = isTurned ? scan[lane].rotation : nil
     let from = rotated.map { max($0, regular) } ?? regular
 
     let statement = statements.pending[lane.rawValue]
@@ -90,7 +113,6 @@ extension Store {
     defer { statement.reset() }
     claim.leftBehind.removeAll()
     var last = from
-    var served: Scan.Key?
     var examined: Int64 = 0
     var reachedEnd = false
     while true {
@@ -102,9 +124,10 @@ extension Store {
       let nudge = Nudge(statement)
       let key = Scan.Key(at: lane == .undated ? 0 : nudge.integer(.notBeforeAt), id: nudge.id)
       claim.key = key
-      let before = claim.attemptsLeft
-      try consider(nudge, for: &claim, within: bounds, by: dispatcher, in: &transaction)
-      if claim.attemptsLeft < before { served = key }
+      guard try consider(nudge, for: &claim, within: bounds, by: dispatcher, in: &transaction) else {
+        hasProgressed = true
+        break
+      }
       last = key
       if claim.attemptsLeft == 0 { break }
       if !claim.leftBehind.isEmpty && !bounds.isFirstLook
@@ -113,101 +136,46 @@ extension Store {
         break
       }
     }
-    if rotated == nil {
-      scan[lane].advance(
-        to: last, reachedEnd: reachedEnd, leftBehind: claim.leftBehind, within: bounds,
-        isRevisited: scan.revisitAt != nil)
+    if rotated != nil {
+      scan[lane].rotation = reachedEnd ? nil : last
+      hasProgressed = true
+      return
     }
-    scan[lane].lastServed = reachedEnd && served == nil ? nil : (served ?? scan[lane].lastServed)
+    scan[lane].advance(
+      to: last, reachedEnd: reachedEnd, leftBehind: claim.leftBehind, within: bounds,
+      isRevisited: scan.revisitAt != nil)
+    if scan[lane].from(bounds) != regular { hasProgressed = true }
+    if reachedEnd {
+      scan[lane].rotation = nil
+    } else if scan[lane].rotation == nil {
+      scan[lane].rotation = last
+    }
   }
 
   /// Judges one row: ends it, or attempts it for as many of its devices as there is room.
+  ///
+  /// Returns false when the row itself is to be looked at again by the next claim.
   private func consider(
     _ nudge: borrowing Nudge, for claim: inout Claim, within bounds: borrowing ClaimBounds,
     by dispatcher: any Dispatcher, in transaction: inout Transaction
-  ) throws(SQLiteError) {
+  ) throws(SQLiteError) -> Bool {
     do throws(Invalid) {
       if try nudge.expiry(after: expireAfter) <= claim.now {
         closings.append(Closing(id: nudge.id, state: "expired", detail: nil))
-        return
+        return true
       }
     } catch {
       closings.append(Closing(id: nudge.id, state: "invalid", detail: error.words))
-      return
+      return true
     }
     switch dispatcher.examine(nudge) {
     case .invalid(let words):
       closings.append(Closing(id: nudge.id, state: "invalid", detail: words))
+      return true
     case .deliverable(let tokenKind, let scope):
-      try distribute(
+      return try distribute(
         nudge, to: (tokenKind, scope), for: &claim, within: bounds, by: dispatcher,
         in: &transaction)
-    }
-  }
-
-  /// Goes through the devices that a nudge is for, from where the last piece ended.
-  private func distribute(
-    _ nudge: borrowing Nudge, to token: (kind: String, scope: String),
-    for claim: inout Claim, within bounds: borrowing ClaimBounds, by dispatcher: any Dispatcher,
-    in transaction: inout Transaction
-  ) throws(SQLiteError) {
-    let targets = self.targets(of: nudge, tokenKind: token.kind, scope: token.scope)
-    defer { targets.reset() }
-    var sent = 0
-    var seen = 0
-    var hasHistory = fanOuts[nudge.id] != nil
-    var impossible: String?
-    var isWaiting = false
-    var cursor: [UInt8]?
-    while try targets.step() {
-      let target = Target(row: targets)
-      seen += 1
-      var route = Route.exhausted
-      if !target.isSetAside {
-        tokenHash.removeAll(keepingCapacity: true)
-        dispatcher.hash(target.token(), into: &tokenHash)
-        let history = try history(nudge, target)
-        hasHistory = hasHistory || history.mayHaveBuzzed || history.unsent > 0 || !history.wrongHosts.isEmpty
-        if history.isOver { continue }
-        route = dispatcher.route(target, wrongHosts: history.wrongHosts)
-      }
-      let mustStop = sent >= bounds.piece || claim.attemptsLeft == 0 || seen > ClaimBounds.devices
-      switch route {
-      case .send(let environment) where mustStop, .wait(let environment):
-        claim.leave(environment)
-        if !isWaiting { cursor = sent > 0 ? lastServedDevice : nil }
-        isWaiting = true
-      case .send(let environment):
-        if try attempt(
-          nudge, target, environment: environment, tokenKind: token.kind,
-          now: claim.now, in: &transaction, by: dispatcher)
-        {
-          sent += 1
-          claim.attemptsLeft -= 1
-          if !isWaiting { lastServedDevice.replace(with: target.deviceID()) }
-        }
-        hasHistory = true
-      case .waitUntil(let time):
-        scan.revisitAt = min(scan.revisitAt ?? time, time)
-        if !isWaiting { cursor = sent > 0 ? lastServedDevice : nil }
-        isWaiting = true
-      case .impossible(let words): impossible = words
-      case .exhausted: break
-      }
-      if mustStop && isWaiting { break }
-    }
-    if isWaiting {
-      if let cursor { fanOuts[nudge.id] = cursor }
-      return
-    }
-    fanOuts[nudge.id] = nil
-    if hasHistory {
-      claimed.append(nudge.id)
-    } else if let impossible {
-      closings.append(Closing(id: nudge.id, state: "invalid", detail: impossible))
-    } else {
-      let words = try unaddressed(nudge, tokenKind: token.kind, scope: token.scope, setAside: seen)
-      closings.append(Closing(id: nudge.id, state: "unaddressed", detail: words))
     }
   }
 }
@@ -216,6 +184,7 @@ extension Store {
 struct Claim {
   let now: Int64
   var attemptsLeft: Int
+  var devicesLeft = ClaimBounds.devices
   /// The row under examination.
   var key = Scan.Key.start
   /// For each environment the first row of this lane that could not go there now.

@@ -21,12 +21,12 @@ extension Store {
     fanOuts[closing.id] = nil
     var state = closing.state
     var detail = closing.detail
-    let attempts = try attemptedDevices(closing.id)
-    if attempts > 0 {
+    let devices = try attemptedDevices(closing.id)
+    if devices.attempted > 0 {
       state = "attempted"
       if closing.state == "expired" {
-        let all = try max(addressedDevices(closing.id), attempts)
-        detail = "expired before \(all - attempts) of \(all) devices"
+        let all = try max(addressedDevices(closing.id), devices.attempted)
+        detail = "expired before \(all - devices.done) of \(all) devices"
       } else if let words = closing.detail {
         detail = "\(closing.state): \(words)"
       }
@@ -38,13 +38,21 @@ extension Store {
     try statements.closeNudge.run()
   }
 
-  private func attemptedDevices(_ nudge: Int64) throws(SQLiteError) -> Int64 {
-    guard nudge <= highestAttemptedNudge else { return 0 }
+  /// How many devices have an attempt of this nudge, and for how many of those nothing is left to try.
+  private func attemptedDevices(_ nudge: Int64) throws(SQLiteError) -> (attempted: Int64, done: Int64) {
+    guard nudge <= highestAttemptedNudge else { return (0, 0) }
     let select = try database.prepare(
-      "select count(distinct device_id) from nudge_attempt where nudge_id = ?1")
+      """
+      select count(*), coalesce(sum(is_done), 0) from (
+        select max(may_have_buzzed) is not null or sum(outcome is 'unsent') >= ?2
+          or count(distinct case when outcome = 'wrong_host' then environment end) >= ?3 as is_done
+        from nudge_attempt where nudge_id = ?1 group by device_id)
+      """)
     select.bind(1, nudge)
+    select.bind(2, Int64(History.mostUnsent))
+    select.bind(3, Int64(environments.count))
     _ = try select.step()
-    return select.integer(0)
+    return (select.integer(0), select.integer(1))
   }
 
   /// How many devices a nudge is addressed to now, with or without a token of the right kind.

@@ -64,7 +64,7 @@ extension Store {
 
   /// The next wall time at which something happens by itself: a row becomes due or runs out.
   package func nextTime(after now: Int64) throws(SQLiteError) -> Int64? {
-    var next = scan.revisitAt
+    var next = scan.revisitAt.flatMap { $0 > now ? $0 : nil }
     for statement in [statements.nextDue, statements.nextExpiry] {
       statement.bind(1, now)
       defer { statement.reset() }

@@ -26,6 +26,12 @@ package struct Scan {
     static func < (left: Key, right: Key) -> Bool {
       left.at == right.at ? left.id < right.id : left.at < right.at
     }
+
+    /// The last place before this one.
+    var before: Key {
+      if id > .min { return Key(at: at, id: id - 1) }
+      return at > .min ? Key(at: at - 1, id: .max) : .start
+    }
   }
 
   /// The positions in one lane: one for each environment, and one for the look at rows that nobody can send
@@ -35,9 +41,8 @@ package struct Scan {
     private var firstLook: Key = .start
     /// Environments that rows before their position wait for.
     private(set) var waitingFor: Set<String> = []
-    /// The row that got an attempt last, and whether this turn begins behind it.
-    var lastServed: Key?
-    var isTurned = false
+    /// While fan-outs are on their way: how far the turns have come that begin behind them.
+    var rotation: Key?
 
     /// Where a claim has to begin; nil when it has nobody to look for.
     func from(_ bounds: borrowing ClaimBounds) -> Key? {
@@ -58,10 +63,17 @@ package struct Scan {
     ) {
       for environment in bounds.environments {
         if let left = leftBehind[environment] {
-          environments[environment] = Key(at: left.at, id: left.id - 1)
+          environments[environment] = left.before
         } else {
           environments[environment] = max(environments[environment] ?? .start, last)
           if reachedEnd { waitingFor.remove(environment) }
+        }
+      }
+      // Another host's claim may find that a row which was passed needs this one after all: a device further on
+      // in its walk, or a token that was registered anew.
+      for (environment, left) in leftBehind where !bounds.environments.contains(environment) {
+        if let position = environments[environment], position >= left {
+          environments[environment] = left.before
         }
       }
       if bounds.isFirstLook { firstLook = max(firstLook, last) }
@@ -85,12 +97,14 @@ package struct Scan {
     /// Lets the next claim begin at `key` at the latest.
     mutating func goBack(before key: Key) {
       for (environment, position) in environments where position >= key {
-        environments[environment] = Key(at: key.at, id: key.id - 1)
+        environments[environment] = key.before
       }
-      if firstLook >= key { firstLook = Key(at: key.at, id: key.id - 1) }
+      if firstLook >= key { firstLook = key.before }
     }
   }
 
+  /// Whether the last claim began behind the fan-outs.
+  var isTurned = false
   var lanes: [Positions] = Array(repeating: Positions(), count: Lane.allCases.count)
   /// When something that is paused for itself (a device, a topic) may be tried again, in wall milliseconds.
   package internal(set) var revisitAt: Int64?
@@ -114,9 +128,9 @@ package struct Scan {
   }
 
   /// Lets the next claim find a nudge that has become pending again.
-  mutating func reconsider(_ id: Int64) {
-    lanes[Lane.undated.rawValue].goBack(before: Key(at: 0, id: id))
-    lanes[Lane.dated.rawValue] = Positions()
+  mutating func reconsider(_ id: Int64, notBeforeAt: Int64?) {
+    let lane: Lane = notBeforeAt == nil ? .undated : .dated
+    lanes[lane.rawValue].goBack(before: Key(at: notBeforeAt ?? 0, id: id))
   }
 }
 

@@ -89,6 +89,8 @@ package struct Settlement {
   package var setAsideTokens: Int64 = 0
   /// Tokens whose environment an acceptance revealed.
   package var provenTokens: Int64 = 0
+  /// Nudges that have something left to try: a claim is to look at them.
+  package var reopenedNudges: Int64 = 0
 
   package init() {}
 }
@@ -149,20 +151,27 @@ extension Store {
       if try isRefusedEverywhere(finish) {
         settlement.setAsideTokens += try setAside(finish)
       } else {
-        try reopen(finish.nudge)
+        settlement.reopenedNudges += try reopen(finish.nudge)
       }
     case .unsent:
-      if try unsentCount(finish) < History.mostUnsent { try reopen(finish.nudge) }
+      if try unsentCount(finish) < History.mostUnsent {
+        settlement.reopenedNudges += try reopen(finish.nudge)
+      }
     case .rejected, .unanswered, .interrupted: break
     }
   }
 
-  /// Lets the next claim look at a nudge again that has something left to try.
-  private func reopen(_ nudge: Int64) throws(SQLiteError) {
+  /// Lets the next claim look at a nudge again that has something left to try; returns 0 if it has ended.
+  private func reopen(_ nudge: Int64) throws(SQLiteError) -> Int64 {
     statements.reopenNudge.bind(1, nudge)
     try statements.reopenNudge.run()
-    fanOuts[nudge] = nil
-    scan.reconsider(nudge)
+    let select = try database.prepare(
+      "select not_before_at from nudge_outbox where id = ?1 and state = 'pending'")
+    select.bind(1, nudge)
+    guard try select.step() else { return 0 }
+    fanOuts[nudge]?.mustRepeat = true
+    scan.reconsider(nudge, notBeforeAt: select.optionalInteger(0))
+    return 1
   }
 
   private func unsentCount(_ finish: Finish) throws(SQLiteError) -> Int64 {

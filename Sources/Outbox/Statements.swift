@@ -10,7 +10,6 @@ struct Statements {
 
   // Claiming.
   let pending: [Statement]
-  let pendingByID: Statement
   let targetsOfDevice: Statement
   let targetsOnSurface: Statement
   let targetsAnywhere: Statement
@@ -28,13 +27,14 @@ struct Statements {
   init(_ database: borrowing Database) throws(SQLiteError) {
     dataVersion = try database.prepare("pragma data_version")
 
-    // The lanes of `Scan.Lane`, in its order. Each repeats the condition of its partial index and names the
+    // The lanes of `Scan.Lane`, in its order. (Below the lowest integer there is still minus infinity.) Each repeats the condition of its partial index and names the
     // index, since after an ANALYZE the planner may prefer another.
     let lanes = [
       """
       from nudge_outbox indexed by nudge_outbox_dated
       where state = 'pending' and not_before_at is not null
-        and (not_before_at, id) > (?1, ?2) and not_before_at <= ?3
+        and (not_before_at, id) > (case ?1 when \(Int64.min) then -9e999 else ?1 end, ?2)
+        and not_before_at <= ?3
       order by not_before_at, id limit ?4
       """,
       """
@@ -46,7 +46,7 @@ struct Statements {
       """
       from nudge_outbox indexed by nudge_outbox_dated
       where state = 'pending' and not_before_at is not null
-        and (not_before_at, id) > (max(?1, \(legalTimes.upperBound)), ?2) and ?3 is not null
+        and not_before_at > \(legalTimes.upperBound) and ?1 is not null and ?2 is not null and ?3 is not null
       order by not_before_at, id limit ?4
       """,
     ]
@@ -58,8 +58,6 @@ struct Statements {
     }
     self.look = look
     self.pending = pending
-    pendingByID = try database.prepare(
-      "select \(Nudge.columns) from nudge_outbox where id = ?1 and state = 'pending'")
     nextDue = try database.prepare(
       """
       select not_before_at from nudge_outbox indexed by nudge_outbox_dated
@@ -75,18 +73,22 @@ struct Statements {
       order by expires_at limit 1
       """)
 
-    let targets = "select \(Target.columns) from nudge_device d cross join nudge_token t "
+    // Where nearly all devices have one recipient, an ANALYZE would let the planner walk through the devices of
+    // everybody.
+    func targets(_ index: String) -> String {
+      "select \(Target.columns) from nudge_device d \(index) cross join nudge_token t "
+    }
     let token = "t.device_id = d.device_id and t.kind = ?3 and t.scope = ?4"
     targetsOfDevice = try database.prepare(
-      targets + "where d.device_id = ?2 and d.recipient = ?1 and d.device_id > ?5 and \(token)")
+      targets("") + "where d.device_id = ?2 and d.recipient = ?1 and d.device_id > ?5 and \(token)")
     targetsOnSurface = try database.prepare(
-      targets
+      targets("indexed by nudge_device_address")
         + """
         where d.recipient = ?1 and d.surface = ?2 and d.device_id > ?5 and \(token)
         order by d.device_id
         """)
     targetsAnywhere = try database.prepare(
-      targets
+      targets("indexed by nudge_device_recipient")
         + """
         where d.recipient = ?1 and ?2 is not null and d.device_id > ?5 and \(token)
         order by d.device_id

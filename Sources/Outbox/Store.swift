@@ -18,8 +18,8 @@ package final class Store {
 
   /// How far the queue has been looked through; see `Scan`.
   package var scan = Scan()
-  /// Where a nudge for many devices goes on, by nudge id: the last device that was looked at.
-  var fanOuts: [Int64: [UInt8]] = [:]
+  /// Nudges that have more devices than went into one claim, by id.
+  var fanOuts: [Int64: Walk] = [:]
   /// The id of the next attempt. Chosen here, so that no id is used twice while its request is in flight.
   var nextAttemptID: Int64
   /// Every nudge above this id has no attempt yet; read afresh in each claim.
@@ -29,12 +29,15 @@ package final class Store {
   /// Buffers that are reused for each attempt.
   var tokenHash: [UInt8] = []
   var apnsID: [UInt8] = []
-  var lastServedDevice: [UInt8] = []
+  var lastDevice: [UInt8] = []
   /// Nudges with nothing left to claim, and nudges that end for another reason, of the open transaction.
   var claimed: [Int64] = []
   var closings: [Closing] = []
   /// Where the removal of old rows goes on.
   var retentionPosition: Int64 = 0
+  /// Whether the last claim changed anything. If not, the same claim would find the same again, and the next
+  /// one is to wait until something has happened.
+  package internal(set) var hasProgressed = false
   private var lastDataVersion: Int64
 
   /// Opens the database of a running service; its tables must be there, as this program knows them.
@@ -66,11 +69,11 @@ package final class Store {
   package func turn<Result>(
     _ body: (inout Transaction) throws(SQLiteError) -> Result
   ) throws(SQLiteError) -> Result {
-    let saved = (scan, nextAttemptID, lowWater)
+    let saved = (scan, nextAttemptID, lowWater, retentionPosition)
     do throws(SQLiteError) {
       return try database.transaction(body)
     } catch {
-      (scan, nextAttemptID, lowWater) = saved
+      (scan, nextAttemptID, lowWater, retentionPosition) = saved
       fanOuts.removeAll()
       throw error
     }

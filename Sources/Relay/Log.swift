@@ -91,7 +91,8 @@ package struct Log: Sendable {
       case "\r": text += "\\r"
       case _
       where scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
-        || (0x2028...0x202e).contains(scalar.value) || (0x2066...0x2069).contains(scalar.value):
+        || (0x2028...0x202e).contains(scalar.value) || (0x2066...0x2069).contains(scalar.value)
+        || scalar.value == 0x200e || scalar.value == 0x200f || scalar.value == 0x061c:
         text += "\\u{" + String(scalar.value, radix: 16) + "}"
       default: text.unicodeScalars.append(scalar)
       }

@@ -51,6 +51,7 @@ extension Wheel {
   /// any case, and may have freed room or made a nudge pending again, so then the claim itself is the look.
   private func findsWork(within bounds: ClaimBounds) throws(StoreError) -> Bool {
     guard finishes.isEmpty else {
+      isCrowded = false
       mayHaveWork = true
       return true
     }
@@ -59,6 +60,14 @@ extension Wheel {
     isCrowded = bounds.environments.isEmpty && !bounds.isFirstLook
     guard !isCrowded else { return false }
     mayHaveWork = try store.hasWork(now: wall, within: bounds)
+    // Not before the end was reached: else a backend that commits all the time would hold the scan to its first
+    // part, and rows for a host that is well would never be seen behind those for a paused one.
+    if !mayHaveWork && wantsRescan && rescanAllowedAt <= now {
+      store.scan.restart()
+      wantsRescan = false
+      rescanAllowedAt = now + .seconds(1)
+      mayHaveWork = try store.hasWork(now: wall, within: bounds)
+    }
     if !mayHaveWork && nextTime == nil { nextTime = try store.nextTime(after: wall) }
     return mayHaveWork
   }
@@ -103,6 +112,12 @@ extension Wheel {
       nextRetention = now + (hasMoreHistory ? .milliseconds(100) : .seconds(3600))
     }
     if claimed > 0 { lastProgress = now }
+    // A host that has room and takes nothing (a full send window): the next event, or the poll, tries again.
+    if mayClaim && bounds.hasSomebody && !store.hasProgressed && store.scan.hasLeftovers {
+      mayHaveWork = false
+    }
+    // The look before this transaction could not see them, and own commits wake nobody.
+    if settlement.reopenedNudges > 0 { mayHaveWork = true }
     try pauseThrottledDevices()
     report(settlement, claimed: claimed)
   }

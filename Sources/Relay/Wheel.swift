@@ -41,7 +41,9 @@ package final class Wheel {
   var nextRetention: ContinuousClock.Instant
   /// When rows that wait are looked through next for those whose time has run out.
   var nextExpiry: ContinuousClock.Instant
-  /// When passed rows may be looked at anew because somebody has committed something.
+  /// Somebody has committed something that may concern rows which were passed, and when those may be looked at
+  /// anew.
+  var wantsRescan = false
   var rescanAllowedAt: ContinuousClock.Instant
   /// When an answer or a claim happened last.
   var lastProgress: ContinuousClock.Instant
@@ -143,7 +145,7 @@ package final class Wheel {
     } else if mayHaveWork && stopDeadline == nil {
       next = min(next, isCrowded ? max(lockFreeAt, lastProgress + Wheel.patience) : lockFreeAt)
     }
-    if store.scan.hasLeftovers { next = min(next, nextExpiry) }
+    if stopDeadline == nil && store.scan.hasLeftovers { next = min(next, max(nextExpiry, lockFreeAt)) }
     if let stopDeadline { next = min(next, stopDeadline) }
     if let nextTime {
       next = min(next, now + .milliseconds(max(0, nextTime - clock.wall())))
@@ -223,10 +225,7 @@ package final class Wheel {
     }
     mayHaveWork = true
     nextTime = nil
-    if store.scan.hasLeftovers && rescanAllowedAt <= now {
-      store.scan.restart()
-      rescanAllowedAt = now + .seconds(1)
-    }
+    if store.scan.hasLeftovers { wantsRescan = true }
   }
 
   // MARK: Connections

@@ -17,6 +17,9 @@ import CSQLite
     unsafe sqlite3_finalize(handle)
   }
 
+  /// The text that it was compiled from (`sqlite3_sql`).
+  package var sql: String { unsafe sqlite3_sql(handle).map { unsafe String(cString: $0) } ?? "" }
+
   // MARK: Running
 
   /// Moves to the next row; false when there is none, and then the statement is reset by itself.

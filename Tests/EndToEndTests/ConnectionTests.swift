@@ -142,7 +142,7 @@ struct ConnectionTests {
         .python, PeerScript(rules: [Rule(token: token(2), [])], maxConcurrentStreams: 2))
       try s.backend.register("phone-1", token: token(1))
       try s.backend.register("phone-2", token: token(2))
-      _ = try s.worker(production: peer, ["--answer-timeout", "1s"])
+      _ = try s.worker(production: peer, ["--answer-timeout", "1s", "--connections", "1"])
       try await s.backend.settled(try s.backend.nudge(["title": "T", "device_id": "phone-1"]))
       try s.backend.transaction(
         (1...10).map {

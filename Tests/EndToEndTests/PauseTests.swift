@@ -187,4 +187,53 @@ struct PauseTests {
       #expect(try s.backend.tokens("phone-2").first?["environment"] == "sandbox")
     }
   }
+
+  @Test("rows that wait for a paused device or a paused host still expire in time")
+  func expiresWhilePaused() async throws {
+    try await scenario { s in
+      let peer = try await s.peer(
+        .python,
+        PeerScript(rules: [
+          Rule(token: token(1), [.answer(429, reason: "TooManyRequests")]),
+          Rule(token: token(2), [.answer(403, reason: "Forbidden")]),
+        ]))
+      try s.backend.register("phone-1", token: token(1))
+      try s.backend.register("phone-2", token: token(2))
+      _ = try s.worker(production: peer)
+      for device in ["phone-1", "phone-2"] {
+        try await s.backend.settled(try s.backend.nudge(["title": "T", "device_id": .text(device)]))
+        let expiry = now(plus: 1200)
+        let waits = try s.backend.nudge([
+          "title": "T", "device_id": .text(device), "expires_at": .integer(expiry),
+        ])
+        try await s.backend.settled(waits, as: "expired", within: .seconds(6))
+        let settled = try #require(try s.backend.row(waits)["settled_at"].integer)
+        #expect(settled >= expiry)
+      }
+      #expect(try peer.requests().count == 2)
+    }
+  }
+
+  @Test("a host that takes connections and says nothing holds neither the other host nor the end")
+  func muteHost() async throws {
+    try await scenario { s in
+      let production = try await s.peer()
+      let sandbox = try await s.peer()
+      production.freeze()
+      try s.backend.register("phone-1", token: token(1), environment: "production")
+      try s.backend.register("phone-2", token: token(2), environment: "sandbox")
+      let worker = try s.worker(production: production, sandbox: sandbox, ["--stop-timeout", "10m"])
+      let waits = try s.backend.nudge(["title": "T", "device_id": "phone-1"])
+      for _ in 1...5 {
+        try await s.backend.settled(
+          try s.backend.nudge(["title": "T", "device_id": "phone-2"]), within: .seconds(5))
+      }
+      #expect(try s.backend.state(waits) == "pending")
+      worker.signal(15)
+      #expect(try await worker.wait(within: .seconds(3)) == .code(0))
+      production.thaw()
+      try await s.drain(production: production, sandbox: sandbox)
+      #expect(try s.backend.outcomes(waits) == ["accepted"])
+    }
+  }
 }

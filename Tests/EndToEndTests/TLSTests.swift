@@ -58,4 +58,18 @@ struct TLSTests {
       #expect(try peer.requests().first?.header(":authority") == "localhost:\(peer.port)")
     }
   }
+
+  @Test("a host name that does not resolve leaves its rows, and says so")
+  func unknownName() async throws {
+    try await scenario { s in
+      let peer = try await s.peer()
+      try s.backend.register("phone-1", token: token(1))
+      let id = try s.backend.nudge()
+      let settings = s.settings(production: peer).map { $0 == peer.url ? "https://no-such-host.invalid" : $0 }
+      let result = try await s.nudged(["run", "--drain"] + settings, within: .seconds(60))
+      #expect(result.exit == .code(69), "\(result.exit)")
+      #expect(result.errors.contains("no-such-host.invalid"), "\(result.errors)")
+      #expect(try s.backend.state(id) == "pending")
+    }
+  }
 }

@@ -43,7 +43,7 @@ import h2.connection
 import h2.events
 import h2.exceptions
 import h2.settings
-from hyperframe.frame import GoAwayFrame, PingFrame, RstStreamFrame
+from hyperframe.frame import GoAwayFrame, PingFrame
 
 SETTING = {
     "max_concurrent_streams": h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS,
@@ -293,7 +293,11 @@ class Connection(asyncio.Protocol):
             self.h2.send_headers(stream, [(":status", str(value)), ("link", "</hint>; rel=preload")])
         elif name == "reset":
             self.unsent.pop(stream, None)
-            self.write_frame(RstStreamFrame(stream, error_code=value))
+            try:
+                # Through h2, so that it counts the stream as closed.
+                self.h2.reset_stream(stream, error_code=value)
+            except h2.exceptions.ProtocolError:
+                self.write_frame(RstStreamFrame(stream, error_code=value))
             self.log("sent_reset", stream=stream, code=value)
         elif name == "goaway":
             last = value.get("last", self.h2.highest_inbound_stream_id)

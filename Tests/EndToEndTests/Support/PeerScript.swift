@@ -100,14 +100,20 @@ struct PeerScript {
   var answersPings = true
   /// Whether a connection begins with SETTINGS; if not, the step `.settings` sends the first.
   var sendsSettings = true
+  var initialWindowSize: Int?
+  /// Whether what was read is credited.
+  var updatesWindows = true
 
   var text: String {
     get throws {
       var json: [String: Any] = [
         "rules": rules.map(\.json), "tokens": tokens.mapValues(\.rawValue), "answer_pings": answersPings,
-        "send_settings": sendsSettings,
+        "send_settings": sendsSettings, "window_updates": updatesWindows,
       ]
-      if let maxConcurrentStreams { json["settings"] = ["max_concurrent_streams": maxConcurrentStreams] }
+      var settings: [String: Int] = [:]
+      settings["max_concurrent_streams"] = maxConcurrentStreams
+      settings["initial_window_size"] = initialWindowSize
+      json["settings"] = settings
       return String(decoding: try JSONSerialization.data(withJSONObject: json), as: UTF8.self)
     }
   }

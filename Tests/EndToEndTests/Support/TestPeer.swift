@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// The HTTP/2 stacks of the peers, none of them ours.
@@ -91,6 +92,15 @@ final class TestPeer {
 
   func end() {
     child.kill()
+  }
+
+  /// Stops the process where it stands: the system goes on accepting connections for it, and nothing answers.
+  func freeze() {
+    child.signal(SIGSTOP)
+  }
+
+  func thaw() {
+    child.signal(SIGCONT)
   }
 
   /// Replaces the script; the next request already meets the new one.

@@ -1,0 +1,134 @@
+import SQLite
+
+/// A walk through the devices of one nudge. A large one takes several claims, each of which goes on where the
+/// last one stopped; the unique indexes keep the pieces apart, this only saves looking at them again.
+struct Walk {
+  /// The device that was looked at last; empty at the beginning.
+  var device: [UInt8] = []
+  /// How many devices were looked at.
+  var seen = 0
+  /// Whether a device has an attempt of this nudge.
+  var hasHistory = false
+  /// Why a device can never be sent to, in words.
+  var impossible: String?
+  /// Environments that devices which were passed wait for.
+  var environments: Set<String> = []
+  /// When a device that was passed may be tried again, in wall milliseconds.
+  var until: Int64?
+  /// An answer has left something to try for a device that was passed.
+  var mustRepeat = false
+
+  /// The most walks that are remembered; a forgotten one begins anew.
+  static let most = 4096
+}
+
+extension Store {
+  /// Goes through the devices that a nudge is for, from where the last walk stopped, and ends the nudge when
+  /// nothing is left to try for any of them.
+  ///
+  /// Returns false when the next claim is to go on with it at once.
+  func distribute(
+    _ nudge: borrowing Nudge, to token: (kind: String, scope: String),
+    for claim: inout Claim, within bounds: borrowing ClaimBounds, by dispatcher: any Dispatcher,
+    in transaction: inout Transaction
+  ) throws(SQLiteError) -> Bool {
+    let targets = self.targets(of: nudge, tokenKind: token.kind, scope: token.scope)
+    defer { targets.reset() }
+    var walk = fanOuts[nudge.id] ?? Walk()
+    let alreadySeen = walk.seen
+    var sent = 0
+    var hasStopped = false
+    walking: while try targets.step() {
+      guard claim.devicesLeft > 0 else {
+        remember(walk, of: nudge.id, since: alreadySeen, leaving: &claim)
+        return false
+      }
+      claim.devicesLeft -= 1
+      let target = Target(row: targets)
+      switch try route(target, of: nudge, &walk, by: dispatcher) {
+      case .send(let environment):
+        if sent >= bounds.piece || claim.attemptsLeft == 0 {
+          claim.leave(environment)
+          hasStopped = true
+          break walking
+        }
+        if try attempt(
+          nudge, target, environment: environment, tokenKind: token.kind, now: claim.now, in: &transaction,
+          by: dispatcher)
+        {
+          sent += 1
+          claim.attemptsLeft -= 1
+        }
+        walk.hasHistory = true
+      case .wait(let environment):
+        if claim.attemptsLeft < bounds.attempts && bounds.environments.contains(environment) {
+          // This claim has used up the room; with new room it goes on here.
+          claim.leave(environment)
+          hasStopped = true
+          break walking
+        }
+        walk.environments.insert(environment)
+      case .waitUntil(let time): walk.until = min(walk.until ?? time, time)
+      case .impossible(let words): walk.impossible = words
+      case .exhausted: break
+      }
+      walk.seen += 1
+      lastDevice.replace(with: target.deviceID())
+    }
+    if hasStopped {
+      remember(walk, of: nudge.id, since: alreadySeen, leaving: &claim)
+      return true
+    }
+    if !fanOuts.isEmpty { fanOuts[nudge.id] = nil }
+    leave(walk, for: &claim)
+    if walk.mustRepeat { return false }
+    if walk.environments.isEmpty && walk.until == nil {
+      try end(nudge, after: walk, token)
+    }
+    return true
+  }
+
+  /// Where the nudge can go on this device, if anything is left to try there.
+  private func route(
+    _ target: borrowing Target, of nudge: borrowing Nudge, _ walk: inout Walk, by dispatcher: any Dispatcher
+  ) throws(SQLiteError) -> Route {
+    if target.isSetAside { return .exhausted }
+    tokenHash.removeAll(keepingCapacity: true)
+    dispatcher.hash(target.token(), into: &tokenHash)
+    let history = try history(nudge, target)
+    if history.mayHaveBuzzed || history.unsent > 0 || !history.wrongHosts.isEmpty { walk.hasHistory = true }
+    return history.isOver ? .exhausted : dispatcher.route(target, wrongHosts: history.wrongHosts)
+  }
+
+  /// Lets a later claim go on with a walk, if it has come anywhere.
+  private func remember(_ walk: Walk, of nudge: Int64, since alreadySeen: Int, leaving claim: inout Claim) {
+    leave(walk, for: &claim)
+    guard walk.seen > alreadySeen else { return }
+    if fanOuts.count >= Walk.most, fanOuts[nudge] == nil, let other = fanOuts.keys.first {
+      fanOuts[other] = nil
+    }
+    var walk = walk
+    walk.device = lastDevice
+    fanOuts[nudge] = walk
+  }
+
+  /// Keeps the nudge in view for the devices that were passed.
+  private func leave(_ walk: Walk, for claim: inout Claim) {
+    for environment in walk.environments { claim.leave(environment) }
+    if let until = walk.until { scan.revisitAt = min(scan.revisitAt ?? until, until) }
+  }
+
+  /// Nothing is left to try for any device.
+  private func end(
+    _ nudge: borrowing Nudge, after walk: Walk, _ token: (kind: String, scope: String)
+  ) throws(SQLiteError) {
+    if walk.hasHistory {
+      claimed.append(nudge.id)
+    } else if let impossible = walk.impossible {
+      closings.append(Closing(id: nudge.id, state: "invalid", detail: impossible))
+    } else {
+      let words = try unaddressed(nudge, tokenKind: token.kind, scope: token.scope, setAside: walk.seen)
+      closings.append(Closing(id: nudge.id, state: "unaddressed", detail: words))
+    }
+  }
+}
