@@ -2,10 +2,12 @@
 package struct Answer: Equatable, Sendable {
   /// The most bytes of a body that are looked at; the caller passes nil for a longer one.
   package static let mostBodyBytes = 64 * 1024
+  /// Scalars are counted, not graphemes: one grapheme may be endless.
+  private static let mostReasonScalars = 1024
 
   /// The first final status, 200 or more; nil if none came.
   package let status: Int?
-  /// The reason as it came, at most 128 characters without control characters; nil if there was none to
+  /// The reason as it came, at most 1,024 Unicode scalars of it; nil if there was none to
   /// read.
   package let reason: String?
   /// Apple's `timestamp` of a 410, milliseconds since 1970.
@@ -13,7 +15,8 @@ package struct Answer: Equatable, Sendable {
   /// The value of `apns-unique-id`, which only the sandbox sends.
   package let uniqueID: String?
 
-  /// Reads an answer; no body is too odd (APNS.md 4.1 has the shape of a good one).
+  /// Reads an answer; no body is too odd (Apple, "Handling notification responses from APNs",
+  /// has the shape of a good one).
   ///
   /// - Parameters:
   ///   - status: the first final status, nil if none came.
@@ -47,7 +50,8 @@ package struct Answer: Equatable, Sendable {
   private static func text(_ body: Span<UInt8>, _ value: Range<Int>) -> String? {
     guard body[value.lowerBound] == JSONByte.quote else { return nil }
     let inside = (value.lowerBound + 1)..<(value.upperBound - 1)
-    return printable(String(decoding: JSONToken.decoded(body, inside), as: UTF8.self))
+    let text = String(decoding: JSONToken.decoded(body, inside), as: UTF8.self).unicodeScalars
+    return text.isEmpty ? nil : String(text.prefix(mostReasonScalars))
   }
 
   /// At most 128 characters, control characters left out; nil for nothing.

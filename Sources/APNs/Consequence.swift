@@ -1,4 +1,4 @@
-/// What an answer means beyond its own attempt: what the table of pauses (DESIGN.md section 3) goes by.
+/// What an answer means beyond its own attempt: what the relay's pauses go by.
 package struct Consequence: OptionSet, Sendable {
   package let rawValue: UInt16
 

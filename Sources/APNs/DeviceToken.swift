@@ -1,7 +1,6 @@
 /// The form of a device token as the tables hold it.
 package enum DeviceToken {
-  /// The most hexadecimal digits of a token; Apple says to assume no length, 200 have been announced
-  /// (APNS.md 7).
+  /// The most hexadecimal digits of a token; Apple says to assume no length, 200 have been announced.
   package static let mostDigits = 400
 
   /// Why a `token` column is no token; nil if it is one: lower-case hexadecimal, even, 2 to 400 digits.

@@ -3,7 +3,7 @@ extension PushType {
   ///
   /// The row's own `expires_at` if it has one; else the kind's rule, which is `createdAt` plus
   /// `storeFor` for most. Rounded down: APNs never keeps a nudge longer than was asked. Source:
-  /// DESIGN.md section 3, APNS.md 2.1.
+  /// Apple, "Sending notification requests to APNs".
   ///
   /// - Parameters:
   ///   - expiresAt: milliseconds since 1970, nil for NULL.

@@ -1,7 +1,7 @@
 /// The two names that a provider token carries: of the key, and of the team that owns it.
 ///
-/// Each is 10 characters, A to Z and 0 to 9 (APNS.md 3). They look alike, and swapping them is the classic
-/// InvalidProviderToken: no check of form finds that, so whoever reports on them has to print both by name.
+/// Each is 10 characters, A to Z and 0 to 9 (Apple, "Establishing a token-based connection to APNs"). They look
+/// alike, and swapping them is the classic InvalidProviderToken: no check of form finds that, so whoever reports on them has to print both by name.
 package struct KeyIdentity: Hashable, Sendable {
   /// Why there is no identity; the words are for the operator.
   package struct Fault: Error, Equatable, Sendable {

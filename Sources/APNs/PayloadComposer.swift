@@ -1,8 +1,7 @@
 /// Writes the JSON body of a request from the columns of a row.
 ///
 /// `{"aps":{"alert":{...},"thread-id":...,<aps>},"conversation_id":...,<data>}`: the inside of the
-/// columns `aps` and `data` travels as the app wrote it, byte for byte. Rules: DESIGN.md sections 2 and
-/// 3. One value serves a whole worker: it keeps the memory it reads JSON with.
+/// columns `aps` and `data` travels as the app wrote it, byte for byte. One value serves a whole worker: it keeps the memory it reads JSON with.
 package struct PayloadComposer {
   /// Whether there is a payload.
   package enum Result: Equatable, Sendable {

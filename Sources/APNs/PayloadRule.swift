@@ -12,7 +12,7 @@ struct AlertColumns: OptionSet {
   }
 }
 
-/// What makes a row's columns unfit for a payload, one function a rule (DESIGN.md section 2).
+/// What makes a row's columns unfit for a payload, one function a rule.
 enum PayloadRule {
   static let nothingToShow =
     "nothing to show: no title, subtitle or body, and no alert, badge or sound inside aps"

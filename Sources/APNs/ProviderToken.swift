@@ -3,7 +3,8 @@ import OpenSSL
 /// The provider token of one key: an ES256 JWT (RFC 7519, RFC 7518 section 3.4), minted at first use and
 /// kept until it has to be renewed.
 ///
-/// Apple wants a token renewed not more often than every 20 minutes and at least every 60 (APNS.md 3).
+/// Apple wants a token renewed not more often than every 20 minutes and at least every 60 ("Establishing a
+/// token-based connection to APNs").
 /// One value serves all hosts, topics and connections of its key. It is renewed when the next caller
 /// asks and
 /// - it is 50 minutes old by the monotonic clock, which counts time spent suspended;

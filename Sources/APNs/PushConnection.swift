@@ -24,7 +24,7 @@ package struct PushEnd {
   /// What the caller gave at `stage`.
   package let tag: UInt64
   package let answer: Answer
-  /// Without an answer: whether the peer provably never processed it (DESIGN: `unsent`).
+  /// Without an answer: whether the peer provably never processed it.
   package let isProvablyUnprocessed: Bool
   /// Without an answer: whether its time ran out.
   package let hasTimedOut: Bool

@@ -1,7 +1,7 @@
 /// All that a nudge's kind decides about its request: one row of the one table.
 ///
-/// Sources: APNS.md 2.2 (push types, topics, priorities) and 5.1 (sizes), which restate Apple's "Sending
-/// notification requests to APNs".
+/// Sources: Apple, "Sending notification requests to APNs" (push types, topics, priorities) and "Generating a
+/// remote notification" (sizes).
 package struct PushType: Sendable {
   /// What the payload of a kind has to hold.
   package enum Content: Sendable {

@@ -1,4 +1,4 @@
-/// The reasons that APNs gives for refusing a push, each once (APNS.md 4.2 and 3).
+/// The reasons that APNs gives for refusing a push, each once (Apple, "Handling notification responses from APNs").
 ///
 /// The table informs; it is not a gate. A reason that is not in it, or that comes with another status
 /// than Apple's, is classified by its status alone, and its string is kept as it came.

@@ -19,9 +19,11 @@ package final class DatabaseWatch {
   /// When the next look of the series is due.
   package private(set) var nextLook: ContinuousClock.Instant?
 
-  /// The gaps between the looks after an event: an eighth of a second in all, for disks with a slow fsync.
-  private static let gaps: [Duration] = [100, 150, 250, 500, 1000, 2000, 4000, 8000, 16000, 32000, 64000]
-    .map { .microseconds($0) }
+  /// The gaps between the looks after an event: four seconds in all, for disks with a very slow fsync.
+  private static let gaps: [Duration] = [
+    100, 150, 250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000, 512_000, 1_024_000,
+    2_048_000,
+  ].map { .microseconds($0) }
 
   /// Which file a path leads to.
   private struct Identity: Equatable {
@@ -69,11 +71,15 @@ package final class DatabaseWatch {
       guard count > 0 else { break }
       isOurs = concernsDatabase(buffer[..<count]) || isOurs
     }
-    if isOurs {
-      remainingLooks = DatabaseWatch.gaps[...]
-      scheduleNextLook(now: now)
-    }
+    if isOurs { beginLooks(now: now) }
     return isOurs
+  }
+
+  /// Starts the series of looks: after an event, and when the worker begins, since a commit that was being
+  /// written while it opened the database gives no event any more.
+  package func beginLooks(now: ContinuousClock.Instant) {
+    remainingLooks = DatabaseWatch.gaps[...]
+    scheduleNextLook(now: now)
   }
 
   /// Moves on to the next look of the series once one was taken.

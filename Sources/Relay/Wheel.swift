@@ -101,6 +101,7 @@ package final class Wheel {
     nextExpiry = now
     rescanAllowedAt = now
     lastProgress = now
+    watch.beginLooks(now: now)
     poller.watch(signals.descriptor, tag: Tag.signals)
     if watch.descriptor >= 0 { poller.watch(watch.descriptor, tag: Tag.database) }
   }

@@ -109,7 +109,7 @@ struct ConnectionTests {
         (1...3).map { .init("insert into nudge_outbox (title) values (?)", [.text("row \($0)")]) })
       try await eventually("all are settled") { try s.backend.states() == ["attempted": 4] }
       for id in proof + 1...proof + 3 {
-        #expect(try s.backend.outcomes(id) == ["unsent", "accepted"])
+        #expect(try s.backend.outcomes(id) == ["unsent", "accepted"], "\(s.backend.describe(id))")
       }
       #expect(try peer.requests().filter { $0.connection == 2 }.count == 3)
     }

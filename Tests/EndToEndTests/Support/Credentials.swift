@@ -68,6 +68,11 @@ struct Credentials: Sendable {
       let log = try? String(contentsOfFile: "\(folder)/openssl.log", encoding: .utf8)
       throw Failure("openssl failed: \(log ?? "") \(result.errors)")
     }
+    atexit {
+      if case .success(let made) = Credentials.shared {
+        try? FileManager.default.removeItem(atPath: made.folder)
+      }
+    }
     return Credentials(folder: folder)
   }
 }

@@ -69,16 +69,26 @@ extension Backend {
     try await eventually(
       "nudge \(nudge) is \(state)", within: limit,
       state: { describe(nudge) }
-    ) { try self.state(nudge) == state && !self.outcomes(nudge).contains("open") }
+    ) {
+      // One statement, so one snapshot: between two a claimed row may become pending again.
+      try value(
+        """
+        select state = ? and not exists (
+          select 1 from nudge_attempt where nudge_id = nudge_outbox.id and outcome is null)
+        from nudge_outbox where id = ?
+        """, [.text(state), .integer(nudge)]) == 1
+    }
   }
 
   /// How many rows are in each state, and under `in flight` how many attempts have no outcome yet, if any.
   func states() throws -> [String: Int] {
-    let rows = try run("select state, count(*) as count from nudge_outbox group by state")
+    let rows = try run(
+      """
+      select state, count(*) as count from nudge_outbox group by state
+      union all select 'in flight', count(*) from nudge_attempt where outcome is null having count(*) > 0
+      """)
     var states: [String: Int] = [:]
     for row in rows { states[row["state"].text ?? "NULL"] = row["count"].integer.map { Int($0) } }
-    let open = try count("select count(*) from nudge_attempt where outcome is null")
-    if open > 0 { states["in flight"] = open }
     return states
   }
 }
