@@ -58,7 +58,7 @@ struct Check: Sendable {
     Check("BadPriority", .documented) { $0.hasLegalPriority == false },
     Check("BadPriority", .inference) { $0.isUrgentBackground },
     // An absent type is let through: it is required only for watchOS.
-    Check("InvalidPushType", .documented) { $0.push.type != nil && $0.type == nil },
+    Check("InvalidPushType", .documented) { $0.isTypeUnknown },
     // UNIX seconds; anything but digits cannot be parsed.
     Check("BadExpirationDate", .documented) { $0.push.expiration.map($0.push.number) == .some(nil) },
     Check("MissingDeviceToken", .documented) { $0.token.isEmpty },
@@ -73,6 +73,6 @@ struct Check: Sendable {
     Check("DeviceTokenNotForTopic", .inference) { !$0.hasSuffixOfType },
     Check("PayloadEmpty", .documented) { $0.push.bodyCount == 0 },
     // 4096 bytes, 5120 for voip.
-    Check("PayloadTooLarge", .documented) { $0.push.bodyCount > $0.type?.payloadLimit ?? 4_096 },
+    Check("PayloadTooLarge", .documented) { $0.isPayloadTooLarge },
   ]
 }

@@ -5,7 +5,8 @@ struct Examination {
   let push: Push
   let host: Environment
   let entry: TokenTable.Entry?
-  let type: PushType?
+  /// The row of `PushType.table`: an index, since a row is costly to copy.
+  private let typeIndex: Int?
   let rules: Rules
   let wallMilliseconds: Int64
   /// The topic without the suffix of any push type.
@@ -21,13 +22,16 @@ struct Examination {
     self.entry = entry
     self.rules = rules
     self.wallMilliseconds = wallMilliseconds
-    type = push.pushType
+    typeIndex = push.typeIndex
     let topic = push.topic ?? 0..<0
     suffix = Self.suffixes.first { topic.count > $0.count && push.holds($0, topic.suffix($0.count)) } ?? []
     bundleID = push.bytes[topic.dropLast(suffix.count)]
   }
 
   private static let suffixes = PushType.table.map(\.topicSuffix).filter { !$0.isEmpty }
+
+  /// The kind that the push type names; the first of three for `liveactivity`.
+  var kind: Kind? { typeIndex.flatMap { Kind(rawValue: $0) } }
 
   /// What the simulator was told to be strict about.
   struct Rules: Sendable {
@@ -62,7 +66,7 @@ struct Examination {
   }
 
   var isUrgentBackground: Bool {
-    guard let type, type.kind == .background, let priority = push.priority else { return false }
+    guard kind == .background, let priority = push.priority else { return false }
     return push.number(priority) == 10
   }
 
@@ -94,7 +98,13 @@ struct Examination {
   }
 
   /// The topic has the suffix that the push type asks for.
-  var hasSuffixOfType: Bool { type.map { $0.topicSuffix == suffix } ?? true }
+  var hasSuffixOfType: Bool { typeIndex.map { PushType.table[$0].topicSuffix == suffix } ?? true }
+
+  var isTypeUnknown: Bool { push.type != nil && typeIndex == nil }
+
+  var isPayloadTooLarge: Bool {
+    push.bodyCount > (typeIndex.map { PushType.table[$0].payloadLimit } ?? 4_096)
+  }
 
   private static func isHexadecimal(_ byte: UInt8) -> Bool {
     (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20)

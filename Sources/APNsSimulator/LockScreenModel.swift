@@ -12,7 +12,13 @@ struct LockScreenModel {
   private var lastSilent: Shown?
   private var lastRefused: Shown?
 
-  mutating func add(_ shown: Shown) {
+  mutating func add(_ added: Shown) {
+    var shown = added
+    if case .activity = shown.style,
+      cards.contains(where: { $0.key == shown.key && $0.timestamp > shown.timestamp })
+    {
+      shown.style = .refused("an older state of the Live Activity")
+    }
     switch shown.style {
     case .refused:
       refused += 1
@@ -86,7 +92,7 @@ struct LockScreenModel {
     case .notification: words = "\(shown.app): \(text)\(badge)"
     case .activity(let event): words = "\(shown.app): Live Activity \(event): \(text)"
     case .silent: words = "\(shown.app): silent\(badge)"
-    case .refused(let answer): words = "\(shown.app): refused: \(answer), \(text)"
+    case .refused(let answer): words = "\(shown.app): refused: \(answer)" + (text.isEmpty ? "" : ", \(text)")
     }
     return TerminalText.clean(words, limit: width)
   }

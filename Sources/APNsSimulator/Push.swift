@@ -27,14 +27,20 @@ struct Push {
     bytes = request.bytes
     body = request.body
     bodyCount = request.bodyCount
-    for (index, field) in request.fields.enumerated() {
-      let isFirst = set(field.name, field.value)
-      if !isFirst || (isOther(field.name) && repeats(index, request.fields)) { hasDuplicates = true }
+    let fields = request.fields
+    for index in fields.indices {
+      switch set(fields[index].name, fields[index].value) {
+      case .kept: break
+      case .repeated: hasDuplicates = true
+      case .other: if repeats(index, fields) { hasDuplicates = true }
+      }
     }
   }
 
-  /// Keeps a field that APNs knows; false when it is there already.
-  private mutating func set(_ name: Range<Int>, _ value: Range<Int>) -> Bool {
+  private enum Kept { case kept, repeated, other }
+
+  /// Keeps a field that APNs knows.
+  private mutating func set(_ name: Range<Int>, _ value: Range<Int>) -> Kept {
     switch name.count {
     case 5 where holds(":path", name): path = value
     case 7 where holds(":method", name): method = value
@@ -45,27 +51,26 @@ struct Push {
     case 14 where holds("apns-push-type", name): return Self.set(&type, value)
     case 15 where holds("apns-expiration", name): return Self.set(&expiration, value)
     case 16 where holds("apns-collapse-id", name): return Self.set(&collapseID, value)
-    default: break
+    // A cookie may come in pieces (RFC 9113, 8.2.3).
+    case 6 where holds("cookie", name): break
+    default: return .other
     }
-    return true
+    return .kept
   }
 
-  private static func set(_ field: inout Range<Int>?, _ value: Range<Int>) -> Bool {
-    if field != nil { return false }
+  private static func set(_ field: inout Range<Int>?, _ value: Range<Int>) -> Kept {
+    if field != nil { return .repeated }
     field = value
-    return true
-  }
-
-  /// Not a pseudo-header field, and not one of those that `set` looks after. A cookie may come in pieces (RFC
-  /// 9113, 8.2.3).
-  private func isOther(_ name: Range<Int>) -> Bool {
-    bytes[name.lowerBound] != UInt8(ascii: ":") && !starts(with: "apns-", name)
-      && !holds("authorization", name) && !holds("cookie", name)
+    return .kept
   }
 
   private func repeats(_ index: Int, _ fields: [ServerRequest.Field]) -> Bool {
     let name = fields[index].name
-    return fields[..<index].contains { $0.name.count == name.count && bytes[$0.name] == bytes[name] }
+    for earlier in 0..<index
+    where fields[earlier].name.count == name.count && bytes[fields[earlier].name] == bytes[name] {
+      return true
+    }
+    return false
   }
 
   /// Whether the bytes of `range` are exactly `text`.
@@ -116,13 +121,12 @@ struct Push {
     return value
   }
 
-  /// The row of the table for the push type, or nil: one row stands for all three kinds of `liveactivity`.
-  var pushType: PushType? {
+  /// Which row of `PushType.table` the push type names, or nil: the first stands for all three of
+  /// `liveactivity`.
+  var typeIndex: Int? {
     guard let type else { return nil }
-    // By index: a row that is only looked at is not copied.
-    for index in PushType.table.indices where holds(PushType.table[index].header, type) {
-      return PushType.table[index]
-    }
-    return nil
+    return Self.typeHeaders.indices.first { holds(Self.typeHeaders[$0], type) }
   }
+
+  private static let typeHeaders = PushType.table.map(\.header)
 }

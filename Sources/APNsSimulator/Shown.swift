@@ -9,7 +9,7 @@ struct Shown: Equatable, Sendable {
     case activity(event: String)
     /// Nothing to see: the app is woken.
     case silent
-    /// APNs refused it: the phone never hears of it.
+    /// APNs refused it, or the phone drops it without a word: nothing is shown, and this says why.
     case refused(String)
   }
 
@@ -22,6 +22,8 @@ struct Shown: Equatable, Sendable {
   var badge: String?
   /// Pushes with the same key take each other's place; empty: with none.
   var key = ""
+  /// Of a Live Activity: an older one does not take the place of a newer one.
+  var timestamp: Int64 = 0
 
   init(_ push: Push, _ plan: Plan) {
     let examination = Examination(push, host: plan.host, entry: nil, rules: .init(), wallMilliseconds: 0)
@@ -38,9 +40,15 @@ struct Shown: Equatable, Sendable {
     guard let aps = (try? JSONValue.read(push.body))?["aps"] else { return }
     badge = aps["badge"].flatMap(Self.words)
     readAlert(aps["alert"])
-    if let event = aps["event"]?.text, examination.type?.content == .liveActivity {
+    if let event = aps["event"]?.text, examination.kind == .activityStart {
+      guard event != "start" || aps["alert"] != nil else {
+        // Seen by users (APNS.md 5.3): APNs accepts it, the phone drops it.
+        style = .refused("Live Activity start without alert")
+        return
+      }
       style = .activity(event: event)
       key = "activity " + token
+      timestamp = aps["timestamp"]?.integer ?? 0
       if title.isEmpty, body.isEmpty, let state = aps["content-state"] {
         body = String(decoding: push.body[state.place], as: UTF8.self)
       }

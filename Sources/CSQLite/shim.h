@@ -1,2 +1,7 @@
 #pragma once
 #include <sqlite3.h>
+
+// sqlite3_db_config is variadic, which Swift cannot call.
+static inline int nudged_no_checkpoint_on_close(sqlite3 *connection) {
+  return sqlite3_db_config(connection, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);
+}

@@ -10,20 +10,33 @@ package final class Listener {
   private let descriptors: [Int32]
 
   /// - Parameters:
-  ///   - port: 0 lets the system choose.
+  ///   - port: 0 lets the system choose one that is free on both addresses.
   ///   - epoll: the caller's; both sockets are registered there with `tag`.
   /// - Throws: ``ConnectionFault`` that names the port.
   package init(port: UInt16, epoll: Int32, tag: UInt64) throws(ConnectionFault) {
-    let four = Self.listen(AF_INET, port)
-    guard four.descriptor >= 0 else {
-      throw ConnectionFault(.local, "cannot listen on port \(port): \(systemWords(four.code))")
+    var tries = 16
+    while true {
+      let four = Self.listen(AF_INET, port)
+      guard four.descriptor >= 0 else { throw Self.fault(port, four.code) }
+      let six = Self.listen(AF_INET6, four.port)
+      // Somebody else's socket on ::1 would get the connections of who asks for `localhost`. Where there is no
+      // IPv6 there is none.
+      if six.descriptor < 0, six.code == EADDRINUSE || six.code == EACCES {
+        close(four.descriptor)
+        tries -= 1
+        guard port == 0, tries > 0 else { throw Self.fault(four.port, six.code) }
+        continue
+      }
+      self.port = four.port
+      descriptors = six.descriptor >= 0 ? [four.descriptor, six.descriptor] : [four.descriptor]
+      break
     }
-    self.port = four.port
-    // Somebody else's socket there is no fault of ours: clients then use IPv4.
-    let six = Self.listen(AF_INET6, four.port)
-    descriptors = six.descriptor >= 0 ? [four.descriptor, six.descriptor] : [four.descriptor]
     let interest = Interest(epoll: epoll, tag: tag)
     for descriptor in descriptors { _ = interest.add(descriptor, EPOLLIN.rawValue) }
+  }
+
+  private static func fault(_ port: UInt16, _ code: Int32) -> ConnectionFault {
+    ConnectionFault(.local, "cannot listen on port \(port): \(systemWords(code))")
   }
 
   deinit { for descriptor in descriptors { close(descriptor) } }

@@ -19,10 +19,13 @@ package struct DatabaseFault: Error, Equatable, CustomStringConvertible {
   package let kind: Kind
   /// What happened, to which file, and what to do next.
   package let message: String
+  /// Whether it may be put right from outside while somebody waits: permissions, a lock, a full disk.
+  package let mayPass: Bool
 
-  package init(_ kind: Kind, _ message: String) {
+  package init(_ kind: Kind, _ message: String, mayPass: Bool = false) {
     self.kind = kind
     self.message = message
+    self.mayPass = mayPass
   }
 
   package var description: String { message }

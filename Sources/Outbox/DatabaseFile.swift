@@ -15,7 +15,12 @@ package enum DatabaseFile {
     try requireFile(path)
     do throws(SQLiteError) {
       let database = try Database(path: path, access: access, busyTimeout: busyTimeout)
-      _ = try database.integer("select count(*) from sqlite_master")
+      do throws(SQLiteError) {
+        _ = try database.integer("select count(*) from sqlite_master")
+      } catch {
+        database.leaveFilesOnClose()
+        throw error
+      }
       return database
     } catch {
       throw explain(error, path: path)
@@ -26,11 +31,12 @@ package enum DatabaseFile {
   package static func explain(_ error: SQLiteError, path: String) -> DatabaseFault {
     switch error.kind {
     case .busy:
-      DatabaseFault(.busy, "\(path) stays locked by another connection: try again when it is done")
+      DatabaseFault(
+        .busy, "\(path) stays locked by another connection: try again when it is done", mayPass: true)
     case .access:
-      DatabaseFault(.inputOutput, "\(path): \(error.message): \(obstacle(to: path))")
+      DatabaseFault(.inputOutput, "\(path): \(error.message): \(obstacle(to: path))", mayPass: true)
     case .storage:
-      DatabaseFault(.inputOutput, "\(path): \(error.message) (\(file(path)))")
+      DatabaseFault(.inputOutput, "\(path): \(error.message) (\(file(path)))", mayPass: true)
     case .malformed:
       DatabaseFault(.malformed, "\(path): \(error.message): check the path, or restore a copy")
     case .other where isConstraint(error):
@@ -55,7 +61,8 @@ package enum DatabaseFile {
       case ENOENT, ENOTDIR:
         throw DatabaseFault(.missing, "there is no database \(path): nudged never creates one")
       default:
-        throw DatabaseFault(.inputOutput, "\(path): \(words(reason)) (\(file(folder(of: path))))")
+        throw DatabaseFault(
+          .inputOutput, "\(path): \(words(reason)) (\(file(folder(of: path))))", mayPass: reason == EACCES)
       }
     }
     if status.st_mode & S_IFMT == S_IFDIR {
@@ -69,7 +76,7 @@ package enum DatabaseFile {
   /// The first of the database, its companions and its folder that this process may not write.
   ///
   /// WAL readers and writers need all of them (https://www.sqlite.org/wal.html#read_only_databases).
-  private static func obstacle(to path: String) -> String {
+  package static func obstacle(to path: String) -> String {
     for candidate in [path, path + "-wal", path + "-shm", path + "-journal", folder(of: path)]
     where access(candidate, F_OK) == 0 && faccessat(AT_FDCWD, candidate, R_OK | W_OK, AT_EACCESS) != 0 {
       let reason = errno

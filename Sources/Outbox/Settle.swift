@@ -252,7 +252,12 @@ extension Store {
   /// start of the attempt stands for it; one in the future counts as now.
   private func dropToken(_ finish: Finish) throws(SQLiteError) -> Int64 {
     let invalidSince = min(finish.timestampAt ?? finish.startedAt, finish.finishedAt)
-    let delete = try database.prepare("delete from nudge_token where token = ?1 and registered_at <= ?2")
+    // A text or a BLOB there, written past the view, is no time and sorts behind every number.
+    let delete = try database.prepare(
+      """
+      delete from nudge_token
+      where token = ?1 and (registered_at <= ?2 or typeof(registered_at) not in ('integer', 'real'))
+      """)
     delete.bind(1, finish.token.digits)
     delete.bind(2, invalidSince)
     try delete.run()

@@ -4,6 +4,10 @@ import SQLite
 struct Statements {
   // Looking.
   let dataVersion: Statement
+  let schemaVersion: Statement
+  let newestVersion: Statement
+  let lowWater: Statement
+  let highestAttempt: Statement
   let look: [Statement]
   let nextDue: Statement
   let nextExpiry: Statement
@@ -26,6 +30,10 @@ struct Statements {
 
   init(_ database: borrowing Database) throws(SQLiteError) {
     dataVersion = try database.prepare("pragma data_version")
+    schemaVersion = try database.prepare("pragma schema_version")
+    newestVersion = try database.prepare("select max(version) from nudge_schema")
+    lowWater = try database.prepare("select low_water_attempt_id from nudge_worker")
+    highestAttempt = try database.prepare("select max(id) from nudge_attempt")
 
     // The lanes of `Scan.Lane`, in its order. (Below the lowest integer there is still minus infinity.) Each repeats the condition of its partial index and names the
     // index, since after an ANALYZE the planner may prefer another.

@@ -10,6 +10,8 @@ package typealias StoreError = SQLiteError
 package final class Store {
   let database: Database
   let statements: Statements
+  /// The database's path, for messages.
+  let path: String
 
   /// The environments that can be reached (their key is known), in the order in which they are asked.
   let environments: [String]
@@ -39,30 +41,70 @@ package final class Store {
   /// one is to wait until something has happened.
   package internal(set) var hasProgressed = false
   private var lastDataVersion: Int64
+  /// What this store knows of the schema and of the last commit that it has judged; see `Change`.
+  var judged: Judged
+  /// What others have done to the database so that this store must not go on; see `Change`.
+  package internal(set) var change: Change?
+  /// How long the next COMMIT may wait for readers; it grows while they are in the way.
+  private var commitPatience = Store.shortestPatience
+  private static let shortestPatience = Duration.milliseconds(50)
+  private static let longestPatience = Duration.seconds(1)
 
   /// Opens the database of a running service; its tables must be there, as this program knows them.
   ///
   /// - Parameters:
   ///   - environments: the environments whose host has a key, in the order of asking.
   ///   - expireAfter: milliseconds.
-  package init(path: String, environments: [String], expireAfter: Int64) throws(DatabaseFault) {
-    let database = try DatabaseFile.open(path)
-    try Migration.check(database)
+  ///   - patience: how long a lock is waited for; later ones are waited for by the loop.
+  package init(
+    path: String, environments: [String], expireAfter: Int64, patience: Duration = DatabaseFile.patience
+  ) throws(DatabaseFault) {
+    let database = try DatabaseFile.open(path, busyTimeout: patience)
+    do throws(DatabaseFault) {
+      try Migration.check(database)
+    } catch {
+      if error.kind == .malformed { database.leaveFilesOnClose() }
+      throw error
+    }
+    // SQLite opens what it may not write for reading, without a word.
+    if database.isReadOnly {
+      throw DatabaseFile.explain(
+        SQLiteError(code: 8, message: "attempt to write a readonly database"), path: path)
+    }
     do throws(SQLiteError) {
       // In WAL mode EXTRA is FULL: every commit is synced before it returns. With a rollback journal it also
       // syncs the folder after the journal is gone (https://www.sqlite.org/pragma.html#pragma_synchronous).
       // From here on a lock is waited for by the loop, never inside SQLite.
       try database.execute("pragma synchronous = extra; pragma temp_store = memory; pragma busy_timeout = 0")
+      try Store.requireWritable(database)
       statements = try Statements(database)
+      // Damage shows when a page is read: the tables' roots at the start, not at the first nudge.
+      for table in ["nudge_outbox", "nudge_device", "nudge_token"] {
+        _ = try database.integer("select 1 from \(table) not indexed limit 1")
+      }
       nextAttemptID = try (database.integer("select max(id) from nudge_attempt") ?? 0) + 1
       lowWater = try database.integer("select low_water_attempt_id from nudge_worker") ?? 0
       lastDataVersion = try database.integer("pragma data_version") ?? 0
+      judged = Judged(
+        dataVersion: lastDataVersion, schemaVersion: try database.integer("pragma schema_version") ?? 0)
     } catch {
+      if error.kind == .malformed { database.leaveFilesOnClose() }
       throw DatabaseFile.explain(error, path: path)
     }
+    self.path = path
     self.database = database
     self.environments = environments
     self.expireAfter = expireAfter
+  }
+
+  /// A `-wal` or `-shm` that cannot be written shows at the first write, and stays closed to this connection
+  /// even when its mode is put right: better not to begin with it. A lock is no such fault.
+  private static func requireWritable(_ database: borrowing Database) throws(SQLiteError) {
+    do throws(SQLiteError) {
+      try database.execute("begin immediate; rollback")
+    } catch {
+      if error.kind != .busy { throw error }
+    }
   }
 
   /// Runs one turn's write transaction; on any error nothing of it has happened.
@@ -70,9 +112,22 @@ package final class Store {
     _ body: (inout Transaction) throws(SQLiteError) -> Result
   ) throws(SQLiteError) -> Result {
     let saved = (scan, nextAttemptID, lowWater, retentionPosition)
+    // Whether all is written but the COMMIT.
+    var isReady = false
     do throws(SQLiteError) {
-      return try database.transaction(body)
+      let result = try database.transaction(commitPatience: commitPatience) {
+        transaction throws(SQLiteError) in
+        try requireOurs(in: &transaction)
+        let result = try body(&transaction)
+        isReady = true
+        return result
+      }
+      commitPatience = Store.shortestPatience
+      return result
     } catch {
+      commitPatience =
+        isReady && error.kind == .busy
+        ? min(commitPatience * 2, Store.longestPatience) : Store.shortestPatience
       (scan, nextAttemptID, lowWater, retentionPosition) = saved
       fanOuts.removeAll()
       throw error

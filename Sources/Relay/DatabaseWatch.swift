@@ -11,9 +11,14 @@ import Glibc
 package final class DatabaseWatch {
   /// For the poller; -1 where inotify is not to be had.
   package let descriptor: Int32
-  private let path: String
+  /// The real path of the database.
+  package let path: String
   private let name: String
-  private let identity: Identity?
+  private let identity: FileIdentity?
+  /// Something was done to the database's own name in its folder.
+  private var isSuspicious = false
+  /// The `-wal` and `-shm` of the database, as long as it was there.
+  private var companions: StaleLog
   private var buffer = [UInt8](repeating: 0, count: 4096)
   private var remainingLooks: ArraySlice<Duration> = []
   /// When the next look of the series is due.
@@ -24,19 +29,6 @@ package final class DatabaseWatch {
     100, 150, 250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000, 512_000, 1_024_000,
     2_048_000,
   ].map { .microseconds($0) }
-
-  /// Which file a path leads to.
-  private struct Identity: Equatable {
-    let device: UInt
-    let inode: UInt
-
-    init?(path: String) {
-      var status = stat()
-      guard stat(path, &status) == 0 else { return nil }
-      device = UInt(status.st_dev)
-      inode = UInt(status.st_ino)
-    }
-  }
 
   /// What became of the database file.
   package enum File: Sendable {
@@ -49,7 +41,8 @@ package final class DatabaseWatch {
     let separator = path.lastIndex(of: "/") ?? path.startIndex
     let folder = separator == path.startIndex ? "/" : String(path[..<separator])
     name = String(path[separator...].dropFirst())
-    identity = Identity(path: path)
+    identity = FileIdentity(path: path)
+    companions = StaleLog(database: path)
     let inotify = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
     let mask = UInt32(IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM)
     if inotify >= 0 && inotify_add_watch(inotify, folder, mask) < 0 {
@@ -90,14 +83,29 @@ package final class DatabaseWatch {
   /// Whether the path still leads to the file that was opened; asked before each claim, by `stat` alone:
   /// opening and closing the file besides SQLite would drop SQLite's locks.
   package var file: File {
-    guard let found = Identity(path: path) else { return .missing }
+    guard let found = FileIdentity(path: path) else { return .missing }
     return found == identity ? .same : .replaced
+  }
+
+  /// What the database that was opened has left beside its successor.
+  package var leftovers: StaleLog { companions.stillThere }
+
+  /// Remembers which files are `-wal` and `-shm` now, while the database is the one that was opened.
+  package func rememberCompanions() {
+    companions = StaleLog(database: path)
+  }
+
+  /// Whether something was done to the database's own name since the last call: no reason to wait for the poll.
+  package func takeSuspicion() -> Bool {
+    defer { isSuspicious = false }
+    return isSuspicious
   }
 
   /// Goes through `struct inotify_event`s (`man 7 inotify`): 16 bytes, then `len` bytes of name.
   private func concernsDatabase(_ events: ArraySlice<UInt8>) -> Bool {
     let fixed = MemoryLayout<inotify_event>.size
     var start = events.startIndex
+    var concerns = false
     while start + fixed <= events.endIndex {
       let event = events.withUnsafeBytes {
         $0.loadUnaligned(fromByteOffset: start, as: inotify_event.self)
@@ -105,9 +113,10 @@ package final class DatabaseWatch {
       if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return true }
       let end = min(start + fixed + Int(event.len), events.endIndex)
       let found = String(decoding: events[(start + fixed)..<end].prefix { $0 != 0 }, as: UTF8.self)
-      if found == name || found == name + "-wal" || found == name + "-journal" { return true }
+      if found == name && event.mask & UInt32(IN_MODIFY) == 0 { isSuspicious = true }
+      if found == name || found == name + "-wal" || found == name + "-journal" { concerns = true }
       start = end
     }
-    return false
+    return concerns
   }
 }

@@ -10,8 +10,11 @@ package func runWorker(_ configuration: Configuration, clock: Clock = .system, l
   let hosts = try makeHosts(configuration)
   let signals = try Signals()
   while true {
-    let end = try runOnce(configuration, hosts: hosts(), signals: signals, clock: clock, log: log)
-    switch end {
+    guard let place = try openPlace(configuration, hosts: hosts(), signals: signals, log: log) else {
+      log.notice("stopped")
+      return .success
+    }
+    switch try run(place, configuration, signals: signals, clock: clock, log: log) {
     case .stopped:
       log.notice("stopped")
       return .success
@@ -20,8 +23,13 @@ package func runWorker(_ configuration: Configuration, clock: Clock = .system, l
     case .leftRows(let words):
       log.error("rows are left", ["reason": words])
       return .unavailable
-    case .databaseReplaced:
+    case .databaseReplaced(let leftovers):
       log.notice("database was replaced: opening the new file", ["file": configuration.database])
+      guard try putAside(leftovers, configuration, signals: signals, log: log) else { return .success }
+    case .databaseRestored:
+      log.notice("database was restored: starting over", ["file": configuration.database])
+    case .databaseBarred:
+      break
     case .databaseMissing:
       throw Failure(
         .noDatabase,
@@ -30,49 +38,128 @@ package func runWorker(_ configuration: Configuration, clock: Clock = .system, l
   }
 }
 
-/// One life of the worker with one database file.
-private func runOnce(
-  _ configuration: Configuration, hosts: [Host], signals: Signals, clock: Clock, log: Log
-) throws(Failure) -> Wheel.End {
-  let poller = try Poller()
+/// What one life of the worker has to itself: the lock, and the database behind it.
+private struct Place: ~Copyable {
   let lock: WorkerLock
-  do throws(WorkerLock.Fault) {
-    lock = try WorkerLock(databasePath: configuration.database)
-  } catch {
-    throw Failure(error, database: configuration.database)
-  }
   let store: Store
-  do throws(DatabaseFault) {
-    store = try Store(
-      path: lock.databasePath, environments: hosts.map(\.environment.rawValue),
-      expireAfter: configuration.expireAfter.milliseconds)
-  } catch {
-    throw Failure(error)
+  let hosts: [Host]
+
+  init(_ configuration: Configuration, hosts: [Host]) throws(Unavailable) {
+    let lock = try Place.lock(configuration.database)
+    let store: Store
+    do throws(DatabaseFault) {
+      store = try Store(
+        path: lock.databasePath, environments: hosts.map(\.environment.rawValue),
+        expireAfter: configuration.expireAfter.milliseconds,
+        patience: configuration.drain ? DatabaseFile.patience : .milliseconds(500))
+    } catch {
+      throw Unavailable(failure: Failure(error), mayPass: error.mayPass)
+    }
+    self.lock = lock
+    self.store = store
+    self.hosts = hosts
   }
+
+  private static func lock(_ database: String) throws(Unavailable) -> WorkerLock {
+    do throws(WorkerLock.Fault) {
+      return try WorkerLock(databasePath: database)
+    } catch {
+      throw Unavailable(error, database: database)
+    }
+  }
+}
+
+/// Why the database cannot be served now.
+private struct Unavailable: Error {
+  let failure: Failure
+  /// Whether it may be put right while the worker waits.
+  let mayPass: Bool
+}
+
+/// Takes the lock and opens the database; nil when the worker was told to stop.
+///
+/// What can be put right from outside (permissions, a foreign lock, a full disk) is waited for, with one message:
+/// whoever repairs it has not to think of the worker too. `--drain` is for scripts and fails at once.
+private func openPlace(
+  _ configuration: Configuration, hosts: [Host], signals: Signals, log: Log
+) throws(Failure) -> Place? {
+  var said: String?
+  while true {
+    do throws(Unavailable) {
+      let place = try Place(configuration, hosts: hosts)
+      if said != nil { log.notice("database can be used again", ["file": configuration.database]) }
+      return place
+    } catch {
+      guard error.mayPass && !configuration.drain else { throw error.failure }
+      if said != error.failure.message {
+        said = error.failure.message
+        log.error("database cannot be used: nothing is sent until it can", ["reason": error.failure.message])
+      }
+      if try signals.wait(.seconds(1)) { return nil }
+    }
+  }
+}
+
+/// Makes sure that a replaced database's log is not taken for the new file's; false when told to stop.
+private func putAside(
+  _ stale: StaleLog, _ configuration: Configuration, signals: Signals, log: Log
+) throws(Failure) -> Bool {
+  var said: String?
+  while !stale.isGone {
+    do throws(StaleLog.Obstacle) {
+      if let path = try stale.putAside() {
+        log.warning("the old file's write-ahead log was moved aside", ["file": path])
+      }
+      return true
+    } catch {
+      if said != error.words {
+        said = error.words
+        log.error(
+          "the old file's write-ahead log would be mixed into the new file: nothing is sent until it is gone",
+          ["file": stale.path, "reason": error.words])
+      }
+      if try signals.wait(.seconds(1)) {
+        log.notice("stopped")
+        return false
+      }
+    }
+  }
+  return true
+}
+
+/// One life of the worker with one database file.
+private func run(
+  _ place: borrowing Place, _ configuration: Configuration, signals: Signals, clock: Clock, log: Log
+) throws(Failure) -> Wheel.End {
   let wheel = try Wheel(
-    configuration, hosts: hosts, store: store, watch: DatabaseWatch(path: lock.databasePath), poller: poller,
-    signals: signals, clock: clock, log: log)
+    configuration, hosts: place.hosts, store: place.store,
+    watch: DatabaseWatch(path: place.lock.databasePath),
+    poller: try Poller(), signals: signals, clock: clock, log: log)
   log.notice(
     "worker started",
-    ["database": lock.databasePath, "hosts": hosts.map(\.name).joined(separator: ",")])
+    ["database": place.lock.databasePath, "hosts": place.hosts.map(\.name).joined(separator: ",")])
   return try wheel.run()
 }
 
-extension Failure {
+extension Unavailable {
   /// Why the worker may not have the database, in words.
-  fileprivate init(_ fault: WorkerLock.Fault, database: String) {
+  init(_ fault: WorkerLock.Fault, database: String) {
     switch fault {
     case .held(let pid):
       let holder = pid > 0 ? "the worker with pid \(pid)" : "another worker"
-      self.init(
+      failure = Failure(
         .alreadyRunning, "\(database) is held by \(holder): one worker serves a database; stop that one first"
       )
+      mayPass = false
     case .noDatabase:
-      self.init(.noDatabase, "there is no database \(database): nudged never creates one")
+      failure = Failure(.noDatabase, "there is no database \(database): nudged never creates one")
+      mayPass = false
     case .file(let path, let words):
-      self.init(
+      failure = Failure(
         .inputOutput,
-        "cannot write the lock file \(path): \(words); the worker needs to write the database's folder")
+        "cannot write the lock file \(path): \(words); the worker needs to write the database's folder: "
+          + DatabaseFile.obstacle(to: path))
+      mayPass = true
     }
   }
 }

@@ -9,6 +9,8 @@ package final class Signals {
   package init() throws(Failure) {
     // A peer or a reader that has gone is an error of the write, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
+    // Nor is a file that may not grow (`ulimit -f`): the write fails, as on a full disk.
+    signal(SIGXFSZ, SIG_IGN)
     var set = sigset_t()
     sigemptyset(&set)
     sigaddset(&set, SIGTERM)
@@ -21,6 +23,15 @@ package final class Signals {
   }
 
   deinit { close(descriptor) }
+
+  /// Waits for one of the signals; false when none came in that time.
+  package func wait(_ limit: Duration) throws(Failure) -> Bool {
+    let poller = try Poller()
+    poller.watch(descriptor, tag: 0)
+    var came = false
+    poller.wait(limit) { _ in came = true }
+    return came && take() > 0
+  }
 
   /// How many of the signals have come since the last call.
   package func take() -> Int {

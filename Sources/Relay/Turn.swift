@@ -155,43 +155,6 @@ extension Wheel {
     if claimed > 0 { log.debug("claimed", ["attempts": "\(claimed)"]) }
   }
 
-  // MARK: When the database does not let us
-
-  private func recovered() {
-    lockGap = .milliseconds(1)
-    if databaseTrouble != nil {
-      databaseTrouble = nil
-      log.notice("database can be written again", ["file": configuration.database])
-    }
-  }
-
-  /// What was answered stays in hand; nothing is claimed until the database can be written again.
-  private func failed(_ error: StoreError) throws(Failure) {
-    switch error.kind {
-    case .busy:
-      lockFreeAt = clock.now() + lockGap
-      lockGap = min(lockGap * 2, .milliseconds(20))
-    case .storage, .access:
-      lockFreeAt = clock.now() + .seconds(1)
-      let words = "\(error)"
-      if databaseTrouble != words {
-        databaseTrouble = words
-        log.error(
-          "database cannot be written: nothing is sent until it can",
-          ["file": configuration.database, "reason": words])
-      }
-    case .malformed:
-      throw Failure(
-        .malformedDatabase,
-        "\(configuration.database) is damaged (\(error.message)): restore it from a backup, then start again")
-    case .other:
-      throw Failure(
-        .malformedDatabase,
-        "the nudge tables in \(configuration.database) are not what this program expects (\(error.message)): "
-          + "run `nudged migrate`, or restore what was changed in them")
-    }
-  }
-
   // MARK: The end
 
   /// Whether the worker is done.

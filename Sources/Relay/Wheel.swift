@@ -18,6 +18,8 @@ package final class Wheel {
   /// The two clocks, read once after each wait.
   var now: ContinuousClock.Instant
   var wall: Int64
+  /// What they showed when they were compared last.
+  var compared: (now: ContinuousClock.Instant, wall: Int64)
 
   /// What an earlier worker left in flight has been settled.
   var hasRecovered = false
@@ -35,6 +37,8 @@ package final class Wheel {
   var lockGap: Duration = .milliseconds(1)
   /// Why the database cannot be written, as it was logged; nil while all is well.
   var databaseTrouble: String?
+  /// The database could be opened for reading only.
+  var isBarred = false
   /// The next wall time at which a row becomes due or runs out.
   var nextTime: Int64?
   var nextPoll: ContinuousClock.Instant
@@ -70,7 +74,11 @@ package final class Wheel {
     /// Rows are left, because of this.
     case leftRows(String)
     /// Another file stands at the database's path.
-    case databaseReplaced
+    case databaseReplaced(leftovers: StaleLog)
+    /// Another state of the database was put into the same file.
+    case databaseRestored
+    /// The database can only be read through the connection that there is; nothing is in hand.
+    case databaseBarred
     case databaseMissing
   }
 
@@ -95,6 +103,7 @@ package final class Wheel {
     }
     now = clock.now()
     wall = clock.wall()
+    compared = (now, wall)
     lockFreeAt = now
     nextPoll = now
     nextRetention = now + .seconds(60)
@@ -113,6 +122,7 @@ package final class Wheel {
       poller.wait(timeToWait()) { ready.append($0) }
       now = clock.now()
       wall = clock.wall()
+      noticeClockStep()
       for tag in ready { take(tag) }
       for host in dispatch.hosts {
         for link in host.links where link.connection.deadline.map({ $0 <= now }) ?? false { advance(link) }
@@ -121,6 +131,7 @@ package final class Wheel {
       collectEnds()
       maintainHosts()
       try turn()
+      if let end = try changeByOthers() { return end }
       // The claim may have found a host that is needed, and a connection that is gone ends what it was given.
       collectEnds()
       maintainHosts()
@@ -206,12 +217,15 @@ package final class Wheel {
       self.nextTime = nil
       mayHaveWork = true
     }
+    if watch.takeSuspicion(), watch.file == .replaced {
+      return .databaseReplaced(leftovers: watch.leftovers)
+    }
     guard nextPoll <= now else { return nil }
     nextPoll = now + configuration.pollInterval
     lookForCommits()
     switch watch.file {
-    case .same: break
-    case .replaced: return .databaseReplaced
+    case .same: watch.rememberCompanions()
+    case .replaced: return .databaseReplaced(leftovers: watch.leftovers)
     case .missing: return .databaseMissing
     }
     closeIdleLinks()
@@ -221,6 +235,7 @@ package final class Wheel {
   private func lookForCommits() {
     do throws(StoreError) {
       guard try store.hasForeignCommit() else { return }
+      try store.judgeCommits()
     } catch {
       // The look or the turn that follows meets the same fault and says so.
     }

@@ -30,10 +30,7 @@ import CSQLite
     }
     unsafe handle = connection
     unsafe sqlite3_extended_result_codes(handle, 1)
-    let milliseconds =
-      busyTimeout.components.seconds * 1000
-      + busyTimeout.components.attoseconds / 1_000_000_000_000_000
-    unsafe sqlite3_busy_timeout(handle, Int32(clamping: milliseconds))
+    waitForLocks(Int32(clamping: busyTimeout.milliseconds))
   }
 
   deinit {
@@ -73,6 +70,22 @@ import CSQLite
 
   /// The rowid of the last row that this connection inserted.
   package var lastInsertedID: Int64 { unsafe sqlite3_last_insert_rowid(handle) }
+
+  /// Whether the file could be opened for reading only, whatever was asked for (`sqlite3_db_readonly`).
+  package var isReadOnly: Bool { unsafe sqlite3_db_readonly(handle, "main") == 1 }
+
+  /// Lets the files stay as they are when the connection is closed.
+  ///
+  /// The last connection to close writes the rest of the write-ahead log into the database and removes the log
+  /// (https://www.sqlite.org/c3ref/c_dbconfig_defensive.html#sqlitedbconfignockptonclose): not into a damaged one.
+  package func leaveFilesOnClose() {
+    unsafe _ = nudged_no_checkpoint_on_close(handle)
+  }
+
+  /// How long SQLite itself waits for a lock from now on.
+  func waitForLocks(_ milliseconds: Int32) {
+    unsafe sqlite3_busy_timeout(handle, milliseconds)
+  }
 
   /// Whether a transaction is open on this connection.
   package var isInTransaction: Bool { unsafe sqlite3_get_autocommit(handle) == 0 }

@@ -43,7 +43,8 @@ package struct SQLiteError: Error, Equatable, CustomStringConvertible {
   /// The class of the error, by its primary code.
   package var kind: Kind {
     switch primaryCode {
-    case SQLITE_BUSY, SQLITE_LOCKED: .busy
+    // PROTOCOL: many connections came to the write-ahead log at once, and "the suggested response is to try again".
+    case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: .busy
     case SQLITE_FULL, SQLITE_IOERR, SQLITE_NOMEM: .storage
     case SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH: .access
     case SQLITE_CORRUPT, SQLITE_NOTADB: .malformed

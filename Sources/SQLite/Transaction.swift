@@ -12,14 +12,25 @@ extension Database {
   /// "database is locked" at its first write, whatever the busy timeout
   /// (https://www.sqlite.org/lang_transaction.html). An error whose `kind` is `.busy` says that another
   /// connection holds the lock and that nothing happened.
+  ///
+  /// - Parameter commitPatience: how long COMMIT may wait for readers, on a connection that waits for nothing
+  ///   else. Only with a rollback journal do readers hold it up; new ones are kept out meanwhile by the PENDING
+  ///   lock, and a rollback would let them in again (https://www.sqlite.org/lockingv3.html#writing).
   package func transaction<Result>(
+    commitPatience: Duration? = nil,
     _ body: (inout Transaction) throws(SQLiteError) -> Result
   ) throws(SQLiteError) -> Result {
     try execute("begin immediate")
     do throws(SQLiteError) {
       var transaction = Transaction()
       let result = try body(&transaction)
-      try execute("commit")
+      if let commitPatience {
+        waitForLocks(Int32(clamping: commitPatience.milliseconds))
+        defer { waitForLocks(0) }
+        try execute("commit")
+      } else {
+        try execute("commit")
+      }
       return result
     } catch {
       // Some errors (full disk, I/O) have rolled back by themselves already.
@@ -27,4 +38,9 @@ extension Database {
       throw error
     }
   }
+}
+
+extension Duration {
+  /// Whole milliseconds, rounded down.
+  var milliseconds: Int64 { components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000 }
 }

@@ -29,7 +29,16 @@ enum Program {
       throw SimulatorFault(.inputOutput, "signalfd: \(String(cString: strerror(errno)))")
     }
     defer { close(signals) }
+    allowManyConnections()
     let simulator = try Simulator(options)
     simulator.run(signals: signals, output: STDOUT_FILENO)
+  }
+
+  /// As many descriptors as this process may have: a load test opens many connections.
+  private static func allowManyConnections() {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
   }
 }

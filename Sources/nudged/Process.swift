@@ -3,6 +3,27 @@
 
 /// What the kernel and the parent process hand to this one.
 enum Process {
+  /// The arguments behind the program's name.
+  ///
+  /// The standard library looks for them on the stack just below the environment, and finds none when a preloaded
+  /// library has set a variable before `main` and so has moved the environment (libfaketime does). The kernel
+  /// knows them too: separated by NUL bytes (proc_pid_cmdline(5)).
+  static func arguments() -> [String] {
+    if !CommandLine.arguments.isEmpty { return Array(CommandLine.arguments.dropFirst()) }
+    let descriptor = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return [] }
+    defer { close(descriptor) }
+    var text: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = read(descriptor, &chunk, chunk.count)
+      guard count > 0 else { break }
+      text += chunk[..<count]
+    }
+    return text.split(separator: 0, omittingEmptySubsequences: false).dropFirst().dropLast()
+      .map { String(decoding: $0, as: UTF8.self) }
+  }
+
   /// The environment, the first of two entries with one name, as getenv has it.
   static func environment() -> [String: String] {
     var variables: [String: String] = [:]

@@ -1,3 +1,3 @@
 import Glibc
 
-exit(Program.run(arguments: Array(CommandLine.arguments.dropFirst()), environment: Process.environment()))
+exit(Program.run(arguments: Process.arguments(), environment: Process.environment()))

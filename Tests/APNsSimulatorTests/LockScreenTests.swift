@@ -90,6 +90,18 @@ struct LockScreenTests {
     #expect(plain(model).suffix(2) == ["┃ Live Activity update · com.example.app", #"┃ {"step":2}"#])
   }
 
+  @Test("what the phone drops from a Live Activity is not shown: an older state, a start without an alert")
+  func dropped() {
+    var model = LockScreenModel()
+    let topic = "com.example.app.push-type.liveactivity"
+    func add(_ aps: String) { model.add(shown("{\"aps\":{\(aps)}}", type: "liveactivity", topic: topic)) }
+    add(#""event":"start","timestamp":1"#)
+    #expect(plain(model).last == "refused, 1: com.example.app: refused: Live Activity start …")
+    add(#""event":"update","content-state":{"step":2},"timestamp":3"#)
+    add(#""event":"update","content-state":{"step":1},"timestamp":2"#)
+    #expect(model.cards.map(\.body) == [#"{"step":2}"#] && model.refused == 2)
+  }
+
   @Test("texts in the phone's language are shown by their keys")
   func localized() {
     let shown = shown(#"{"aps":{"alert":{"title-loc-key":"TITLE","loc-key":"BODY","loc-args":["x"]}}}"#)

@@ -62,7 +62,7 @@ struct PowerLossTests {
   func controlOfOrder() {
     let good = """
       7 pwrite64(5</d/app.db-wal>, ""..., 24, 0) = 24
-      7 fdatasync(5</d/app.db-wal>) = 0
+      7     fdatasync(5</d/app.db-wal>) = 0
       7 write(9<TCP:[1->2]>, ""..., 100) = 100
       """
     #expect(SyncOrder(good, database: "/d/app.db").violations.isEmpty)
@@ -171,7 +171,8 @@ struct SyncOrder {
     for line in log.split(separator: "\n") {
       let parts = line.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
       guard parts.count == 2 else { continue }
-      var call = parts[1]
+      // Short process ids are followed by more than one space.
+      var call = parts[1].drop { $0 == " " }
       var hasReturned = true
       if let end = call.range(of: " <unfinished ...>") {
         call = call[..<end.lowerBound]

@@ -61,6 +61,8 @@ final class Ordeal {
   private(set) var owners: [String: Set<String>] = [:]
   /// By kind of moment.
   private(set) var kills: [String: Int] = [:]
+  /// How the worker ended when nobody killed it, and what it said.
+  private(set) var ownEnds: [String] = []
   private(set) var changes = 0
 
   /// Devices 1 to 12 are the owner's; the others belong to four more people. The last three of the owner's lose their
@@ -135,7 +137,11 @@ final class Ordeal {
 
   private func end(_ worker: Child, _ moment: String) {
     worker.kill()
-    if worker.exit == .signal(SIGKILL) { kills[moment, default: 0] += 1 }
+    if worker.exit == .signal(SIGKILL) {
+      kills[moment, default: 0] += 1
+    } else {
+      ownEnds.append("\(worker.exit.map(String.init(describing:)) ?? "lost"): \(worker.errors.suffix(1000))")
+    }
   }
 
   private func waits(upTo limit: Duration, _ condition: () throws -> Bool) async throws {

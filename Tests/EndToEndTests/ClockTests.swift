@@ -1,0 +1,184 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Clocks that are set")
+struct ClockTests {
+  /// The worker under Debian's `faketime`: its wall clock is that of the machine plus what the file "clock" says;
+  /// the monotonic clocks are real.
+  private func worker(
+    _ s: Scenario, _ peer: TestPeer, _ more: [String] = [], environment: [String: String] = [:]
+  ) throws -> Child {
+    try set(s, "+0")
+    var environment = environment
+    environment["LD_PRELOAD"] = try Self.library()
+    environment["FAKETIME_TIMESTAMP_FILE"] = s.path("clock")
+    environment["FAKETIME_NO_CACHE"] = "1"
+    environment["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
+    return try s.start(["run"] + s.settings(production: peer) + more, environment: environment)
+  }
+
+  private static func library() throws -> String {
+    for machine in ["x86_64", "aarch64"] {
+      let path = "/usr/lib/\(machine)-linux-gnu/faketime/libfaketime.so.1"
+      if FileManager.default.fileExists(atPath: path) { return path }
+    }
+    throw Failure("faketime is not installed: run `make deps`")
+  }
+
+  /// Sets the worker's clock off by `step`, e.g. `-3600` seconds or `+1d`.
+  private func set(_ s: Scenario, _ step: String) throws {
+    try (step + "\n").write(toFile: s.path("clock"), atomically: true, encoding: .utf8)
+  }
+
+  private let hour: Int64 = 3_600_000
+
+  @Test("an hour back while idle: a new row still goes within seconds, and deferred rows keep their time")
+  func back() async throws {
+    try await scenario { s in
+      let peer = try await s.peer()
+      try s.backend.register("phone-1", token: token(1))
+      let worker = try worker(s, peer)
+      let first = try s.backend.nudge(["title": "first"])
+      try await s.backend.settled(first)
+      try set(s, "-3600")
+      try await eventually("the worker notices", state: { worker.errors }) {
+        worker.errors.contains("the clock was set")
+      }
+      // For the worker these lie an hour and more ahead; nothing may depend on that but not_before_at.
+      let at = now()
+      let second = try s.backend.nudge(["title": "second"])
+      try await s.backend.settled(second, within: .seconds(10))
+      let dated = try s.backend.nudge(["title": "dated", "not_before_at": .integer(at - hour + 2000)])
+      try await s.backend.settled(dated, within: .seconds(10))
+      let later = try s.backend.nudge(["title": "later", "not_before_at": .integer(at)])
+      try await Task.sleep(for: .milliseconds(1500))
+      #expect(try s.backend.state(later) == "pending")
+      try set(s, "+0")
+      try await s.backend.settled(later, within: .seconds(10))
+      #expect(
+        try peer.requests().map { $0.alert["title"] as? String } == ["first", "second", "dated", "later"])
+    }
+  }
+
+  @Test("a day forward: what was deferred fires once, what has run out expires, and nothing spins")
+  func forward() async throws {
+    try await scenario { s in
+      let peer = try await s.peer()
+      try s.backend.register("phone-1", token: token(1))
+      let worker = try worker(s, peer)
+      let first = try s.backend.nudge(["title": "first"])
+      try await s.backend.settled(first)
+      let deferred = try (1...5).map {
+        try s.backend.nudge([
+          "title": .text("\($0)"), "not_before_at": .integer(now(plus: 24 * hour - 60_000)),
+        ])
+      }
+      let lapsed = try s.backend.nudge([
+        "title": "lapsed", "not_before_at": .integer(now(plus: 2 * hour)),
+        "expires_at": .integer(now(plus: 3 * hour)),
+      ])
+      let far = try s.backend.nudge(["title": "far", "not_before_at": .integer(now(plus: 48 * hour))])
+      try set(s, "+1d")
+      for id in deferred { try await s.backend.settled(id, within: .seconds(10)) }
+      try await s.backend.settled(lapsed, as: "expired", within: .seconds(10))
+      let used = try processorTime(worker.pid)
+      try await Task.sleep(for: .seconds(3))
+      #expect(try processorTime(worker.pid) - used < .milliseconds(300))
+      #expect(try s.backend.state(far) == "pending")
+      let titles = try peer.requests().map { $0.alert["title"] as? String }
+      #expect(titles == ["first", "1", "2", "3", "4", "5"])
+      // Back again: nothing fires a second time.
+      try set(s, "+0")
+      let last = try s.backend.nudge(["title": "last"])
+      try await s.backend.settled(last, within: .seconds(10))
+      #expect(try peer.requests().count == 7)
+    }
+  }
+
+  @Test("a pause of a device is a length of time: setting the clock back does not make it longer")
+  func pauses() async throws {
+    try await scenario { s in
+      let peer = try await s.peer(
+        .python, PeerScript(rules: [Rule(forToken: 1, [.answer(429, reason: "TooManyRequests")])]))
+      try s.backend.register("phone-1", token: token(1))
+      let worker = try worker(s, peer)
+      let first = try s.backend.nudge(["title": "first"])
+      try await s.backend.settled(first)
+      try await eventually("the device is paused") { worker.errors.contains("device throttled") }
+      let second = try s.backend.nudge(["title": "second"])
+      try await Task.sleep(for: .milliseconds(500))
+      #expect(try s.backend.state(second) == "pending")
+      try set(s, "-3600")
+      try await s.backend.settled(second, within: .seconds(90))
+      let requests = try peer.requests()
+      try #require(requests.count == 2)
+      #expect(requests[1].atMs - requests[0].atMs > 55_000)
+    }
+  }
+
+  @Test("an hour back: the provider token lies in the future and is minted anew")
+  func providerToken() async throws {
+    try await scenario { s in
+      let peer = try await s.peer()
+      try s.backend.register("phone-1", token: token(1))
+      _ = try worker(s, peer)
+      for (number, step) in ["+0", "+0", "-3600", "-3600", "+0"].enumerated() {
+        try set(s, step)
+        let id = try s.backend.nudge(["title": .text("\(number)")])
+        try await s.backend.settled(id)
+      }
+      let tokens = try peer.requests().map { $0.header("authorization") ?? "" }
+      try #require(tokens.count == 5)
+      #expect(tokens[0] == tokens[1])
+      #expect(tokens[1] != tokens[2])
+      #expect(tokens[2] == tokens[3])
+    }
+  }
+
+  @Test("the time zone of the worker changes nothing", arguments: ["Asia/Kolkata", "America/St_Johns"])
+  func timeZone(_ zone: String) async throws {
+    try await scenario { s in
+      let peer = try await s.peer()
+      try s.backend.register("phone-1", token: token(1))
+      let worker = try s.start(["run"] + s.settings(production: peer), environment: ["TZ": zone])
+      let due = now(plus: 1500)
+      let later = try s.backend.nudge(["title": "later", "not_before_at": .integer(due)])
+      let old = try s.backend.nudge(["title": "old", "created_at": .integer(now(plus: -hour - 60_000))])
+      let first = try s.backend.nudge(["title": "first"])
+      for id in [first, later] { try await s.backend.settled(id) }
+      try await s.backend.settled(old, as: "expired")
+      let requests = try peer.requests()
+      #expect(requests.map { $0.alert["title"] as? String } == ["first", "later"])
+      let attempt = try #require(try s.backend.attempts(later).first)
+      let started = try #require(attempt["started_at"].integer)
+      #expect(started >= due && started < due + 10_000)
+      let time = try #require(
+        try s.backend.value(
+          "select unixepoch(time) from nudge_audit where nudge_id = \(later)"
+        ).integer)
+      #expect(time == started / 1000)
+      #expect(worker.isRunning)
+    }
+  }
+}
+
+/// How much processor time a process has used, from `/proc/PID/stat`.
+func processorTime(_ pid: pid_t) throws -> Duration {
+  let text = try String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)
+  let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+  guard fields.count > 12, let user = Int(fields[11]), let system = Int(fields[12]) else {
+    throw Failure("no times in /proc/\(pid)/stat: \(text)")
+  }
+  return .milliseconds((user + system) * 1000 / sysconf(Int32(_SC_CLK_TCK)))
+}
+
+/// The largest resident memory that a process has had, in bytes (`VmHWM`).
+func peakMemory(_ pid: pid_t) throws -> Int {
+  let text = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
+  let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") } ?? ""
+  guard let kilobytes = line.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
+    throw Failure("no VmHWM in /proc/\(pid)/status")
+  }
+  return kilobytes * 1024
+}
