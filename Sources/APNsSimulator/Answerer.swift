@@ -39,7 +39,7 @@ struct Plan {
   }
 }
 
-/// Writes answers in the shape that APNs gives them (APNS.md 4.1).
+/// Writes answers in the shape that APNs gives them (Apple, "Handling notification responses from APNs").
 struct Answerer: ~Copyable {
   private var random = RandomBytes()
   private var response = ServerResponse()

@@ -2,7 +2,7 @@ import APNs
 
 /// What APNs looks at before it accepts a push: a specification to read from top to bottom.
 ///
-/// The order itself is inference (APNS.md 7.1): Apple documents none. Reports say that a key of the wrong
+/// The order itself is inference: Apple documents none. Reports say that a key of the wrong
 /// environment hides BadDeviceToken, so the credentials come before all that is about the token; the rest
 /// follows the mock server of pushy, with method and path first, as in any server.
 struct Check: Sendable {
@@ -18,21 +18,35 @@ struct Check: Sendable {
 
   let reasons: [StaticString]
   let basis: Basis
-  private let rule: @Sendable (Examination) -> Refusal?
+  /// Whether the push fails the check.
+  private let fails: @Sendable (Examination) -> Bool
+  /// What is answered then; nil: the one reason.
+  private let refusal: (@Sendable (Examination) -> Refusal?)?
 
   private init(_ reason: StaticString, _ basis: Basis, fails: @escaping @Sendable (Examination) -> Bool) {
-    self.init([reason], basis) { fails($0) ? Refusal(reason) : nil }
+    self.reasons = [reason]
+    self.basis = basis
+    self.fails = fails
+    refusal = nil
   }
 
   private init(
-    _ reasons: [StaticString], _ basis: Basis, _ rule: @escaping @Sendable (Examination) -> Refusal?
+    _ reasons: [StaticString], _ basis: Basis, _ refusal: @escaping @Sendable (Examination) -> Refusal?
   ) {
     self.reasons = reasons
     self.basis = basis
-    self.rule = rule
+    fails = { refusal($0) != nil }
+    self.refusal = refusal
   }
 
-  func callAsFunction(_ examination: Examination) -> Refusal? { rule(examination) }
+  /// What the first check that the push fails answers; nil when it fails none.
+  static func first(of checks: [Check], toRefuse examination: Examination) -> Refusal? {
+    // By index: a check that is only asked is not copied.
+    for index in checks.indices where checks[index].fails(examination) {
+      return checks[index].refusal.map { $0(examination) } ?? Refusal(checks[index].reasons[0])
+    }
+    return nil
+  }
 
   /// What comes before the credentials.
   static let ofRequest: [Check] = [

@@ -47,8 +47,9 @@ struct Examination {
 
   func isUUID(_ range: Range<Int>) -> Bool {
     guard range.count == 36 else { return false }
-    for (step, index) in range.enumerated() {
-      let byte = push.bytes[index]
+    let span = push.bytes.span
+    for step in 0..<36 {
+      let byte = span[range.lowerBound + step]
       let isDash = step == 8 || step == 13 || step == 18 || step == 23
       guard isDash ? byte == UInt8(ascii: "-") : Self.isHexadecimal(byte) else { return false }
     }
@@ -71,9 +72,11 @@ struct Examination {
   }
 
   var hasMalformedToken: Bool {
-    let token = token
-    return token.count & 1 != 0 || token.count > DeviceToken.mostDigits
-      || !token.allSatisfy(Self.isHexadecimal)
+    let token = push.token ?? 0..<0
+    guard token.count & 1 == 0, token.count <= DeviceToken.mostDigits else { return true }
+    let span = push.bytes.span
+    for index in token where !Self.isHexadecimal(span[index]) { return true }
+    return false
   }
 
   var isInEnvironment: Bool {

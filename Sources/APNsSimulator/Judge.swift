@@ -16,17 +16,12 @@ struct Judge {
     let examination = Examination(
       push, host: host, entry: push.token.flatMap { tokens.entry(push.bytes[$0]) }, rules: rules,
       wallMilliseconds: wallMilliseconds)
-    for check in Check.ofRequest {
-      if let refusal = check(examination) { return refusal }
-    }
+    if let refusal = Check.first(of: Check.ofRequest, toRefuse: examination) { return refusal }
     if let reason = connection.objection(
       to: push, credentials, wallSeconds: wallMilliseconds / 1000, now: now)
     {
       return Refusal(reason)
     }
-    for check in Check.ofPush {
-      if let refusal = check(examination) { return refusal }
-    }
-    return nil
+    return Check.first(of: Check.ofPush, toRefuse: examination)
   }
 }

@@ -45,8 +45,6 @@ package struct Material {
     }
     self.keys = keys
     keyFile = self.directory + "/" + files[0]
-    // A file of an earlier run would point to ports where nobody listens.
-    unlink(settingsFile)
   }
 
   private static func makeKey() throws(SimulatorFault) -> [UInt8] {
@@ -65,6 +63,19 @@ package struct Material {
     try Files.write(made.root, to: files[0], mode: 0o644)
     try Files.write(made.certificate, to: files[1], mode: 0o644)
     try Files.write(made.key, to: files[2], mode: 0o600)
+  }
+
+  /// A provider token for the key in the settings, good for an hour: the value of `authorization`.
+  package func authorization(teamID: String, wallMilliseconds: Int64) throws(SimulatorFault) -> String {
+    let token: ProviderToken
+    do throws(HeaderFault) {
+      let keyID = KeyIdentity.keyID(fromPath: keyFile) ?? ""
+      token = try ProviderToken(pem: Files.readOrEmpty(keyFile), keyID: keyID, teamID: teamID)
+    } catch { throw SimulatorFault(.configuration, "\(keyFile): \(error.words)") }
+    do throws(SigningKeyFault) {
+      let current = try token.current(wallMilliseconds: wallMilliseconds, now: ContinuousClock.now)
+      return String(decoding: current.headerValue, as: UTF8.self)
+    } catch { throw SimulatorFault(.inputOutput, error.description) }
   }
 
   /// The settings that point nudged to the simulator, as a shell reads them.

@@ -13,6 +13,8 @@ package struct Options: Sendable {
   package var streams: UInt32 = 1_000
   package var firstStreams: UInt32 = 1
   package var isQuiet = false
+  /// Not to serve, but to print a provider token.
+  package var printsToken = false
 
   package init() {}
 }
@@ -55,6 +57,9 @@ package enum Invocation: Sendable {
     }
     if options.productionPort != 0, options.productionPort == options.sandboxPort {
       throw fault("--production-port and --sandbox-port are the same: the two hosts need one each")
+    }
+    guard !options.printsToken || options.directory != nil else {
+      throw fault("--print-token needs the --directory with the key")
     }
     return .run(options)
   }
@@ -117,7 +122,7 @@ struct Flag: Sendable {
     Flag(
       name: "--unknown-tokens", value: "WHERE",
       help: "accept, reject, production or sandbox: where tokens that\n"
-        + String(repeating: " ", count: 27) + "tokens.json does not list are good [accept]"
+        + String(repeating: " ", count: 26) + "tokens.json does not list are good [accept]"
     ) { (options, value) throws(SimulatorFault) in
       switch value {
       case "accept": options.unknownTokens = [.production, .sandbox]
@@ -149,6 +154,12 @@ struct Flag: Sendable {
     },
     Flag(name: "--quiet", value: nil, help: "no lock screen: print nothing but the settings") {
       (options, _) throws(SimulatorFault) in options.isQuiet = true
+    },
+    Flag(
+      name: "--print-token", value: nil,
+      help: "print an authorization value for curl, good for an hour, and end"
+    ) {
+      (options, _) throws(SimulatorFault) in options.printsToken = true
     },
   ]
 

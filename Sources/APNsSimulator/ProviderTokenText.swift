@@ -9,7 +9,7 @@ struct ProviderTokenText {
 
   /// Reads the compact form; nil for anything that is none, or not for ES256.
   ///
-  /// `iat` may also be a numeric string: APNSwift sends that, and it works (APNS.md 3).
+  /// `iat` may also be a numeric string: APNSwift sends that, and it works.
   init?(_ text: ArraySlice<UInt8>) {
     let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count == 3, let header = Self.object(parts[0]), let claims = Self.object(parts[1]),

@@ -65,6 +65,8 @@ package final class Simulator {
     self.options = options
     let material = try Material(directory: options.directory)
     self.material = material
+    // A file of an earlier run would point to ports where nobody listens.
+    unlink(material.settingsFile)
     let epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
     guard epoll >= 0 else { throw Files.fault("epoll") }
     self.epoll = epoll
@@ -303,7 +305,7 @@ package final class Simulator {
     Files.writeAll(Array("apns-simulator: \(words)\n".utf8), to: STDERR_FILENO)
   }
 
-  static func wallMilliseconds() -> Int64 {
+  package static func wallMilliseconds() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000

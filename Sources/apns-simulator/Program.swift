@@ -9,6 +9,10 @@ enum Program {
     do throws(SimulatorFault) {
       switch try Invocation.parse(arguments) {
       case .show(let text): print(text, terminator: "")
+      case .run(let options) where options.printsToken:
+        let material = try Material(directory: options.directory)
+        print(
+          try material.authorization(teamID: options.teamID, wallMilliseconds: Simulator.wallMilliseconds()))
       case .run(let options): try serve(options)
       }
       return 0

@@ -24,6 +24,28 @@ struct ForeignClientsTests {
     #expect(ran.output.contains("apns-unique-id: "))
   }
 
+  @Test("--print-token gives curl what it needs, also while the simulator runs")
+  func printedToken() throws {
+    let simulator = try SimulatorProcess(["--team-id", "ABCDEFGHIK"])
+    let program = try Programs.simulator()
+    let token = try run(
+      program, ["--print-token", "--directory", simulator.directory, "--team-id", "ABCDEFGHIK"],
+      in: simulator.folder)
+    #expect(token.code == 0 && token.output.hasPrefix("bearer ") && token.output.hasSuffix("\n"))
+    let authorization = "authorization: " + token.output.trimmingCharacters(in: .newlines)
+    let ran = try run(
+      try Programs.named("curl"),
+      [
+        "-sS", "-i", "--http2", "--cacert", simulator.authority, "-H", authorization, "-H",
+        "apns-topic: com.example.chat", "-d", #"{"aps":{"alert":"hello"}}"#,
+        "\(simulator.url("sandbox"))/3/device/aa01",
+      ], in: simulator.folder)
+    #expect(ran.output.hasPrefix("HTTP/2 200"), "\(ran.output) \(ran.errors)")
+    #expect(FileManager.default.fileExists(atPath: simulator.directory + "/settings.env"))
+    let without = try run(program, ["--print-token"], in: simulator.folder)
+    #expect(without.code == 64 && without.errors.contains("--print-token needs the --directory"))
+  }
+
   @Test("who does not trust the authority gets no connection, and the simulator goes on")
   func untrusted() throws {
     let simulator = try SimulatorProcess()

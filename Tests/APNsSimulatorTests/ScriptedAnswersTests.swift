@@ -67,10 +67,11 @@ struct ScriptedAnswersTests {
         ]}
         """)
     let jwt = try simulator.jwt()
-    let pushes = (1...9).map { TestPush(token: "0\($0)", jwt: jwt) }
-    let answer = try simulator.node(pushes, timeout: 400)
-    let results = answer.results
-    #expect(results[0].status == nil && results[0].error == "TIMEOUT")
+    let silent = try simulator.node([TestPush(token: "01", jwt: jwt)], timeout: 300)
+    #expect(silent.results[0].status == nil && silent.results[0].error == "TIMEOUT")
+    let answer = try simulator.node((2...9).map { TestPush(token: "0\($0)", jwt: jwt) })
+    // By the number of the token.
+    let results = [silent.results[0]] + answer.results
     #expect(results[1].status == nil && results[1].code == 7)
     #expect(results[2].status == nil && results[2].code == 2)
     #expect(results[3].status == 200 && results[3].ms >= 149)
@@ -126,9 +127,8 @@ struct ScriptedAnswersTests {
       ["01", "02", "03", "04"].map { TestPush(token: $0, jwt: jwt) }, together: true)
     #expect(answer.results.allSatisfy { $0.status == 200 })
     let times = answer.results.map(\.ms)
-    #expect(
-      times[0] >= 299 && times[1] >= 99 && times[2] >= 199 && times[1] < times[2] && times[2] < times[0])
-    #expect(times[3] < times[1])
+    #expect(times[0] >= 299 && times[1] >= 99 && times[2] >= 199)
+    #expect(answer.results.map(\.order) == [3, 1, 2, 0])
   }
 
   @Test("a script is read again when it changes; a bad one leaves the old one in force, and says so")

@@ -11,9 +11,11 @@ session.on('remoteSettings', (settings) => output.settings.push(settings.maxConc
 session.on('goaway', (code, last, data) => output.goaway.push({ code, last, debug: data ? data.toString() : '' }));
 session.on('error', (error) => { output.error = error.code ?? String(error); });
 
+let ended = 0;
+
 function push(request) {
   return new Promise((resolve) => {
-    const result = { status: null, headers: {}, body: '', informational: [], code: null, error: null, ms: 0 };
+    const result = { status: null, headers: {}, body: '', informational: [], code: null, error: null, ms: 0, order: 0 };
     const started = Date.now();
     let stream;
     try {
@@ -30,6 +32,7 @@ function push(request) {
       clearTimeout(timer);
       result.code = stream.rstCode;
       result.ms = Date.now() - started;
+      result.order = ended++;
       resolve(result);
     });
     stream.end(request.body);

@@ -10,6 +10,8 @@ struct NodeAnswer: Decodable {
     let code: Int?
     let error: String?
     let ms: Int
+    /// Its place among the ends of all requests.
+    let order: Int
 
     var reason: String? { json?["reason"] as? String }
     var json: [String: Any]? { (try? JSONSerialization.jsonObject(with: Data(body.utf8))) as? [String: Any] }
