@@ -42,7 +42,7 @@ struct Shown: Equatable, Sendable {
     readAlert(aps["alert"])
     if let event = aps["event"]?.text, examination.kind == .activityStart {
       guard event != "start" || aps["alert"] != nil else {
-        // Seen by users (APNS.md 5.3): APNs accepts it, the phone drops it.
+        // Seen by users: APNs accepts it, the phone drops it.
         style = .refused("Live Activity start without alert")
         return
       }
