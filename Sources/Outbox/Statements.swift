@@ -32,7 +32,7 @@ struct Statements {
     dataVersion = try database.prepare("pragma data_version")
     schemaVersion = try database.prepare("pragma schema_version")
     newestVersion = try database.prepare("select max(version) from nudge_schema")
-    lowWater = try database.prepare("select low_water_attempt_id from nudge_worker")
+    lowWater = try database.prepare("select low_water_attempt_id from nudge_worker where id = 1")
     highestAttempt = try database.prepare("select max(id) from nudge_attempt")
 
     // The lanes of `Scan.Lane`, in its order. (Below the lowest integer there is still minus infinity.) Each repeats the condition of its partial index and names the

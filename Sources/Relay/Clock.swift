@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// The one place where the worker reads time; tests set it.
 package struct Clock: Sendable {
@@ -20,7 +21,25 @@ package struct Clock: Sendable {
       clock_gettime(CLOCK_REALTIME, &time)
       return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     },
-    now: { ContinuousClock.now })
+    now: { Steady.now() })
+}
+
+/// The monotonic clock, held to its word: it never goes back.
+///
+/// The kernel's does not. One behind `faketime` does, and a machine that was moved or restored may, and then
+/// every deadline of the worker would lie as far ahead as the clock went back.
+private enum Steady {
+  /// The last reading that was given out, and how far the clock has gone back in all.
+  private static let state = Mutex((last: ContinuousClock.now, lost: Duration.zero))
+
+  static func now() -> ContinuousClock.Instant {
+    state.withLock { state in
+      let time = ContinuousClock.now + state.lost
+      if time < state.last { state.lost += state.last - time }
+      state.last = max(state.last, time)
+      return state.last
+    }
+  }
 }
 
 extension Duration {

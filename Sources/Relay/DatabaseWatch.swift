@@ -13,6 +13,8 @@ package final class DatabaseWatch {
   package let descriptor: Int32
   /// The real path of the database.
   package let path: String
+  /// The path that was given, perhaps a link to it.
+  private let given: String
   private let name: String
   private let identity: FileIdentity?
   /// Something was done to the database's own name in its folder.
@@ -35,9 +37,12 @@ package final class DatabaseWatch {
     case same, replaced, missing
   }
 
-  /// - Parameter path: the real path of the database.
-  package init(path: String) {
+  /// - Parameters:
+  ///   - path: the real path of the database.
+  ///   - given: what the user calls it; a link may be set to another file.
+  package init(path: String, given: String? = nil) {
     self.path = path
+    self.given = given ?? path
     let separator = path.lastIndex(of: "/") ?? path.startIndex
     let folder = separator == path.startIndex ? "/" : String(path[..<separator])
     name = String(path[separator...].dropFirst())
@@ -83,12 +88,15 @@ package final class DatabaseWatch {
   /// Whether the path still leads to the file that was opened; asked before each claim, by `stat` alone:
   /// opening and closing the file besides SQLite would drop SQLite's locks.
   package var file: File {
-    guard let found = FileIdentity(path: path) else { return .missing }
+    guard let found = FileIdentity(path: given) else { return .missing }
     return found == identity ? .same : .replaced
   }
 
-  /// What the database that was opened has left beside its successor.
-  package var leftovers: StaleLog { companions.stillThere }
+  /// What the database that was opened has left beside its successor; nil when it is still in its own place,
+  /// and only a link leads elsewhere now.
+  package var leftovers: StaleLog? {
+    FileIdentity(path: path) == identity ? nil : companions.stillThere
+  }
 
   /// Remembers which files are `-wal` and `-shm` now, while the database is the one that was opened.
   package func rememberCompanions() {

@@ -25,6 +25,7 @@ package func runWorker(_ configuration: Configuration, clock: Clock = .system, l
       return .unavailable
     case .databaseReplaced(let leftovers):
       log.notice("database was replaced: opening the new file", ["file": configuration.database])
+      guard let leftovers else { break }
       guard try putAside(leftovers, configuration, signals: signals, log: log) else { return .success }
     case .databaseRestored:
       log.notice("database was restored: starting over", ["file": configuration.database])
@@ -133,7 +134,7 @@ private func run(
 ) throws(Failure) -> Wheel.End {
   let wheel = try Wheel(
     configuration, hosts: place.hosts, store: place.store,
-    watch: DatabaseWatch(path: place.lock.databasePath),
+    watch: DatabaseWatch(path: place.lock.databasePath, given: configuration.database),
     poller: try Poller(), signals: signals, clock: clock, log: log)
   log.notice(
     "worker started",

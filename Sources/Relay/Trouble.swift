@@ -6,6 +6,7 @@ extension Wheel {
   /// A transaction went through.
   func recovered() {
     lockGap = .milliseconds(1)
+    isBarred = false
     if databaseTrouble != nil {
       databaseTrouble = nil
       log.notice("database can be written again", ["file": configuration.database])

@@ -74,7 +74,7 @@ package final class Wheel {
     /// Rows are left, because of this.
     case leftRows(String)
     /// Another file stands at the database's path.
-    case databaseReplaced(leftovers: StaleLog)
+    case databaseReplaced(leftovers: StaleLog?)
     /// Another state of the database was put into the same file.
     case databaseRestored
     /// The database can only be read through the connection that there is; nothing is in hand.
@@ -217,8 +217,10 @@ package final class Wheel {
       self.nextTime = nil
       mayHaveWork = true
     }
-    if watch.takeSuspicion(), watch.file == .replaced {
-      return .databaseReplaced(leftovers: watch.leftovers)
+    if watch.takeSuspicion() {
+      if watch.file == .replaced { return .databaseReplaced(leftovers: watch.leftovers) }
+      // One that is missing may be on its way back.
+      nextPoll = min(nextPoll, now + .seconds(1))
     }
     guard nextPoll <= now else { return nil }
     nextPoll = now + configuration.pollInterval

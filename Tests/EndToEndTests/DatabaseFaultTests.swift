@@ -152,6 +152,35 @@ struct DatabaseFaultTests {
     }
   }
 
+  @Test("a link that is set to another file is followed, and the old file and its log stay as they are")
+  func relinked() async throws {
+    try await scenario { s in
+      let peer = try await s.peer()
+      try s.backend.register("phone-1", token: token(1))
+      let copy = try makeCopy(s)
+      let link = s.path("link.db")
+      try #require(symlink(s.database, link) == 0)
+      let settings = s.settings(production: peer).map { $0 == s.database ? link : $0 }
+      let worker = try s.start(["run"] + settings)
+      let sent = try s.backend.nudge(["title": "sent"])
+      try await s.backend.settled(sent)
+      try s.backend.nudge(["title": "old", "not_before_at": .integer(now(plus: 3000))])
+      try #require(symlink(copy, s.path("next")) == 0)
+      try #require(rename(s.path("next"), link) == 0)
+      try await eventually("the worker serves the new file", state: { worker.errors }) {
+        worker.errors.components(separatedBy: "worker started").count == 3
+      }
+      let new = try Backend(database: copy, folder: s.folder)
+      defer { new.end() }
+      let id = try new.nudge(["title": "new"])
+      try await new.settled(id)
+      try await Task.sleep(for: .seconds(3))
+      #expect(try peer.requests().map { $0.alert["title"] as? String } == ["sent", "new"])
+      #expect(try s.backend.states() == ["attempted": 1, "pending": 1])
+      #expect(try s.backend.value("pragma integrity_check") == "ok")
+    }
+  }
+
   @Test("while another program still uses the old file's log, nothing is sent; then the new file is served")
   func replacedUnderOthers() async throws {
     try await scenario { s in

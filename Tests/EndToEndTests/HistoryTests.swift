@@ -50,7 +50,6 @@ struct HistoryTests {
         try await Task.sleep(for: .seconds(2))
         #expect(try processorTime(worker.pid) - idle <= .milliseconds(60))
         let peak = try peakMemory(worker.pid)
-        print("peak memory", peak)
         #expect(peak < 64_000_000)
         worker.signal(SIGTERM)
         try await worker.wait()
@@ -71,7 +70,6 @@ struct HistoryTests {
         try s.backend.count("select count(*) from nudge_attempt where outcome = 'accepted'") > 5000
       }
       let peak = try peakMemory(worker.pid)
-      print("peak memory", peak)
       #expect(peak < 64_000_000)
       worker.signal(SIGTERM)
       #expect(try await worker.wait() == .code(0))
@@ -118,7 +116,6 @@ struct HistoryTests {
       }
       #expect(try peer.requests().count == 6)
       let peak = try peakMemory(worker.pid)
-      print("peak memory", peak)
       #expect(peak < 64_000_000)
     }
   }

@@ -133,7 +133,8 @@ struct OneWorkerTests {
     }
   }
 
-  @Test("even if the lock is taken away and two work at once, no row is asked for twice")
+  @Test(
+    "even if the lock is taken away, one of two notices the other and leaves, and no row is asked for twice")
   func withoutLock() async throws {
     try await scenario { s in
       let peer = try await s.peer(
@@ -143,12 +144,15 @@ struct OneWorkerTests {
       try await peer.waitForRequests(20)
       unlink(try #require(realpath(s.database, nil).map { String(cString: $0) }) + "-nudged.lock")
       let second = try s.worker(production: peer)
-      try await eventually(
-        "every row has ended", state: { "\(first.errors.suffix(500)) \(second.errors.suffix(500))" }
-      ) {
-        if !first.isRunning && !second.isRunning { throw Failure("both ended") }
-        return try s.backend.count("select count(*) from nudge_outbox where state = 'pending'") == 0
+      let errors = { "\(first.errors.suffix(500)) \(second.errors.suffix(500))" }
+      try await eventually("every row has ended", state: errors) {
+        try s.backend.count("select count(*) from nudge_outbox where state = 'pending'") == 0
       }
+      try await eventually("one has left", state: errors) { !first.isRunning || !second.isRunning }
+      let (loser, winner) = first.isRunning ? (second, first) : (first, second)
+      #expect(loser.exit == .code(75), "\(loser.errors.suffix(500))")
+      #expect(loser.errors.contains("pid \(winner.pid)"), "\(loser.errors.suffix(500))")
+      #expect(winner.isRunning)
       let titles = try peer.requests().compactMap { $0.alert["title"] as? String }
       #expect(Set(titles).count == titles.count, "a row was asked for twice")
       #expect(try s.backend.value("pragma integrity_check") == "ok")

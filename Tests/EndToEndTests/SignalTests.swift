@@ -61,24 +61,20 @@ struct SignalTests {
   }
 
   @Test(
-    "a foreign lock from before the start, for as long as it lasts: a signal ends the wait",
-  )
-  func lockedFromTheStart() async throws {
-    try await scenario { s in
+    "a foreign lock from before the start: a signal ends the wait",
+    arguments: [("wal", "worker started"), ("delete", "database cannot be used")])
+  func lockedFromTheStart(journal: String, sign: String) async throws {
+    try await scenario(journal: journal) { s in
       let peer = try await s.peer()
       try s.backend.register("phone-1", token: token(1))
-      try s.backend.nudge()
+      let id = try s.backend.nudge()
       try s.backend.run("begin exclusive")
       let worker = try s.worker(production: peer, ["--stop-timeout", "1s"])
-      // Its first transaction cannot begin.
-      try await eventually("it has the lock file") {
-        FileManager.default.fileExists(atPath: s.database + "-nudged.lock")
-      }
-      try await eventually("it has started", state: { worker.errors }) {
-        worker.errors.contains("worker started")
-      }
-      try await stop(worker, SIGTERM, within: .zero)
+      // In WAL mode its first transaction cannot begin; with a rollback journal it cannot even read.
+      try await eventually("it has met the lock", state: { worker.errors }) { worker.errors.contains(sign) }
+      try await stop(worker, SIGTERM, within: .seconds(1))
       try s.backend.run("commit")
+      #expect(try s.backend.state(id) == "pending")
       #expect(try peer.requests().isEmpty)
     }
   }

@@ -80,11 +80,12 @@ struct DatabaseTests {
   @Test("codes fall into the kinds that decide what to do")
   func kinds() {
     let cases: [(Int32, SQLiteError.Kind)] = [
-      (5, .busy), (517, .busy), (261, .busy), (6, .busy), (13, .storage), (10, .storage), (778, .storage),
+      (5, .busy), (517, .busy), (261, .busy), (6, .busy), (13, .storage), (10, .storage),
+      (778, .storage),
       (7, .storage), (8, .access), (1032, .access), (14, .access), (3, .access), (23, .access),
       (15, .busy), (11, .malformed),
       (267, .malformed), (26, .malformed), (1, .other), (19, .other), (17, .other), (21, .other),
-      (9999, .other),
+      (10083, .other),
     ]
     for (code, kind) in cases {
       #expect(SQLiteError(code: code, message: "").kind == kind, "\(code)")
