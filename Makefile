@@ -8,7 +8,7 @@ SWIFT_FLAGS ?=
 DEBUG_BUILD = swift build --build-tests -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps demo build test soak lint bench install clean
+.PHONY: help deps demo build test soak lint fuzz sanitize bench install clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -29,9 +29,37 @@ soak: deps ## kill the worker a hundred times under faults and check that all ad
 	scripts/soak
 
 lint: deps ## check format, imports and warnings
-	swift format lint --strict --recursive Sources Tests Package.swift
+	swift format lint --strict --recursive Sources Tests Fuzz Package.swift
 	scripts/check-imports
 	$(DEBUG_BUILD)
+
+# Seconds for each of the fuzzers.
+FUZZ_TIME ?= 20
+# What they find interesting is kept from run to run.
+FUZZ_FOUND = .build/fuzz-corpus
+FUZZ_BUILD = NUDGED_FUZZ=1 swift build -c release --scratch-path .build/fuzz --product nudged-fuzz \
+	-Xswiftc -use-ld=lld $(addprefix -Xswiftc ,-sanitize=fuzzer -sanitize=address -sanitize-coverage=edge \
+	-Xllvm -sanitizer-coverage-inline-8bit-counters -Xllvm -sanitizer-coverage-pc-table)
+
+fuzz: deps ## feed what comes from outside with nonsense, FUZZ_TIME=20 seconds for each part
+	$(FUZZ_BUILD)
+	for part in session answer payload registration; do \
+		mkdir -p $(FUZZ_FOUND)/$$part && \
+		ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 SWIFT_BACKTRACE=enable=no \
+		.build/fuzz/release/nudged-fuzz $$part -max_total_time=$(FUZZ_TIME) -max_len=4096 -timeout=20 \
+			-verbosity=0 -print_final_stats=1 -artifact_prefix=$(FUZZ_FOUND)/$$part- \
+			$(FUZZ_FOUND)/$$part Fuzz/corpus/$$part || exit; \
+	done
+
+# The test runner's own leaks are not ours; faketime and preloaded libraries do not go with a sanitizer.
+SANITIZED_TESTS = --skip-build --disable-xctest --skip 'silentForAMinute|longPauses|ClockTests|SoakTests'
+
+sanitize: deps ## run the tests under the thread and the address sanitizer
+	for sanitizer in thread address; do \
+		swift build --build-tests --scratch-path .build/$$sanitizer --sanitize $$sanitizer && \
+		ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=1 TSAN_OPTIONS=halt_on_error=1 \
+		swift test $(SANITIZED_TESTS) --scratch-path .build/$$sanitizer --sanitize $$sanitizer || exit; \
+	done
 
 demo: ## see it work: installs what is missing, builds, and runs the main job against a local APNs
 	@scripts/deps demo

@@ -51,3 +51,13 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+// The fuzzers are linked with libFuzzer, which nothing else is: `make fuzz` builds them apart from everything.
+if Context.environment["NUDGED_FUZZ"] != nil {
+  package.targets.append(
+    .executableTarget(
+      name: "nudged-fuzz", dependencies: ["HTTP2", "APNs", "Outbox", "SQLite"], path: "Fuzz/Sources",
+      // Swift 6.3.1's optimizer breaks on functions with several `try` under -sanitize=address.
+      swiftSettings: [.unsafeFlags(["-Onone"])],
+      linkerSettings: [.unsafeFlags(["-sanitize=fuzzer"])]))
+}

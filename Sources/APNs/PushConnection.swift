@@ -30,6 +30,8 @@ package struct PushEnd {
   package let hasTimedOut: Bool
   /// Without an answer: whether the peer refused the stream (REFUSED_STREAM, or above a GOAWAY's last id).
   package let isRefused: Bool
+  /// Without an answer: whether the stream was reset with another code.
+  package let isReset: Bool
   private let path: [UInt8]
 
   init(_ stream: borrowing EndedStream) {
@@ -45,6 +47,7 @@ package struct PushEnd {
     isProvablyUnprocessed = stream.isProvablyUnprocessed
     hasTimedOut = stream.status == nil && stream.end == .timedOut
     isRefused = stream.status == nil && stream.end == .refused
+    if stream.status == nil, case .reset = stream.end { isReset = true } else { isReset = false }
   }
 
   /// The device token that the request went to, as hex digits.
@@ -79,6 +82,8 @@ package final class PushConnection {
   package var fault: String? { connection.fault?.description }
   /// What the peer's GOAWAY said, if anything.
   package var goawayDebug: String? { connection.goawayDebug }
+  /// The GOAWAY itself in words, if one came.
+  package var goaway: String? { connection.goaway?.description }
   /// The address that was reached.
   package var peerAddress: String? { connection.peerAddress }
   /// When `advance` is due although nothing has happened.

@@ -40,6 +40,8 @@ package final class Connection {
   /// TLS has something of its own to write before it reads on (a key update).
   private var readWantsWrite = false
   private let input: UnsafeMutableRawBufferPointer
+  /// Bytes that came since a request last ended, and since when they are counted.
+  private var idleBytes: (count: Int, since: ContinuousClock.Instant)
 
   /// Starts to resolve and to dial.
   ///
@@ -57,6 +59,7 @@ package final class Connection {
     self.capture = capture
     interest = Interest(epoll: epoll, tag: tag)
     createdAt = now
+    idleBytes = (0, now)
     // One TLS record; SSL_read gives no more at a time.
     unsafe input = .allocate(byteCount: 16_384, alignment: 16)
     dial = Dial(resolver.lookUp(endpoint.host, endpoint.port), interest, stagger: options.attemptStagger)
@@ -92,6 +95,8 @@ package final class Connection {
   package var openStreams: Int { session?.openStreams ?? 0 }
   /// When a byte was last read, the handshake's included.
   package var lastRead: ContinuousClock.Instant { session?.lastRead ?? createdAt }
+  /// The peer's GOAWAY in words; nil when there was none.
+  package var goaway: ConnectionFault? { session?.goawayFault }
   /// The debug data of the peer's GOAWAY: printable, at most 256 bytes; nil when there was none.
   package var goawayDebug: String? { session?.goawayDebug }
 
@@ -182,6 +187,9 @@ package final class Connection {
       case .bytes(let count):
         unsafe session.receive(UnsafeRawBufferPointer(rebasing: input[..<count]), now: now)
         if session.isOver { return }
+        if isFlood(count, session, now) {
+          return session.fail(ConnectionFault(.protocol, "the peer sends much and answers nothing"))
+        }
       case .wantsRead: return
       case .wantsWrite:
         readWantsWrite = true
@@ -191,6 +199,14 @@ package final class Connection {
       }
     }
     leftUnreadAt = now
+  }
+
+  /// Whether so much has come for nothing that no honest peer sends it: a thousand answers of a minute with all
+  /// that is kept of their bodies. Frames that mean nothing are legal in any number, and cost us time.
+  private func isFlood(_ count: Int, _ session: Session, _ now: ContinuousClock.Instant) -> Bool {
+    if session.hasEnded || now - idleBytes.since > .seconds(60) { idleBytes = (0, now) }
+    idleBytes.count += count
+    return idleBytes.count > Session.maximumStreams << 16
   }
 
   private func write(_ session: Session, _ tls: TLSSession, _ now: ContinuousClock.Instant) {

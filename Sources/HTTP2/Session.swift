@@ -200,6 +200,9 @@ package final class Session {
   /// Why nghttp2 ended the connection.
   var localGoaway: String? { unsafe state.pointee.localGoaway }
 
+  /// Requests have ended that nobody has taken yet.
+  var hasEnded: Bool { unsafe !state.pointee.ended.isEmpty }
+
   func submitGoaway() { unsafe nghttp2_submit_goaway(handle, 0, 0, NGHTTP2_NO_ERROR.rawValue, nil, 0) }
 
   // MARK: Ends

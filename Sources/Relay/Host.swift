@@ -12,6 +12,8 @@ package final class Host {
 
   /// A dial, TLS or ALPN failed, or a connection ended before its first answer.
   var dialPause = Pause(from: .seconds(1), to: .seconds(60))
+  /// The same with a connection beyond the first, while another one works: no further ones are dialled.
+  var growthPause = Pause(from: .seconds(1), to: .seconds(60))
   /// 403: it refuses our credentials.
   var refusalPause = Pause(from: .seconds(5), to: .seconds(300))
   /// Three 5xx, three time-outs or three refused streams in a row.
@@ -66,7 +68,7 @@ package final class Host {
   /// Whether rows wait although every stream is taken, for longer than a moment.
   func needsAnother(now: ContinuousClock.Instant, most: Int) -> Bool {
     let open = links.filter { $0.connection.phase == .open }
-    guard !isProbing, !open.isEmpty, links.count < most,
+    guard !isProbing, !growthPause.isActive(now: now), !open.isEmpty, links.count < most,
       open.allSatisfy({ $0.isProven && $0.connection.freeStreams == 0 })
     else {
       fullSince = nil

@@ -19,12 +19,17 @@ package final class Link {
   var hasAnswered = false
   /// It was given up here, so that its end is no fault of the host.
   var wasRetiredByUs = false
+  /// That it came to nothing has been counted as the host's fault.
+  var wasCounted = false
   /// The handshake was logged.
   var wasOpened = false
   /// The provider token that its pushes carry; another key or a refused token needs a new connection.
   var keyGeneration: Int?
   /// When it was last used, for the closing of those that are not needed any more.
   var lastUsed: ContinuousClock.Instant
+
+  /// The peer ended it, or is about to, before its first answer.
+  var endedEarly: Bool { !hasAnswered && !wasRetiredByUs }
 
   init(_ connection: PushConnection, tag: UInt64, now: ContinuousClock.Instant) {
     self.connection = connection

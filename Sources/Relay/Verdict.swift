@@ -60,6 +60,7 @@ extension Wheel {
     let consequences = answer.consequences
     let reason = answer.reason ?? "status \(answer.status ?? 0)"
     if consequences.contains(.provesConnection) {
+      if !link.isProven { host.growthPause.end(since: link.began) }
       link.isProven = true
       if host.prove(since: entry.started) { log.notice("host works again", ["host": host.name]) }
     }
@@ -79,12 +80,17 @@ extension Wheel {
       }
     }
     if consequences.contains(.serverError) {
-      host.troubles = (host.troubles.serverErrors + 1, 0, 0)
-      if host.troubles.serverErrors >= Wheel.mostTroubles {
-        trouble("\(reason), three times in a row", since: entry.started, link, host)
-      }
+      host.troubles.serverErrors += 1
+      judgeTroubles(reason, since: entry.started, link, host)
     }
-    if consequences.contains(.connectionClosing) { link.connection.retire() }
+    if consequences.contains(.connectionClosing) {
+      // One that closes is no trouble, but a host whose every connection closes at its first request is.
+      if !link.isProven {
+        host.troubles.serverErrors += 1
+        judgeTroubles(reason, since: entry.started, link, host)
+      }
+      link.connection.retire()
+    }
     if consequences.contains(.tooManyRequests) { throttledAttempts.append(entry.attempt) }
     if consequences.contains(.topicRefused) {
       let key = Dispatch.HostTopic(host: entry.host, topic: entry.topic)
@@ -128,15 +134,24 @@ extension Wheel {
     // Streams that a GOAWAY or a closed connection ended are no trouble of their own.
     guard link.connection.phase == .open else { return }
     if end.hasTimedOut {
-      host.troubles = (0, host.troubles.timeouts + 1, 0)
+      host.troubles.timeouts += 1
+      judgeTroubles("no answer in time", since: entry.started, link, host)
     } else if end.isRefused {
-      host.troubles = (0, 0, host.troubles.refusals + 1)
+      host.troubles.refusals += 1
+      judgeTroubles("stream refused", since: entry.started, link, host)
+    } else if end.isReset {
+      host.troubles.serverErrors += 1
+      judgeTroubles("stream reset", since: entry.started, link, host)
     }
-    if host.troubles.timeouts >= Wheel.mostTroubles {
-      trouble("three answers in a row took too long", since: entry.started, link, host)
-    } else if host.troubles.refusals >= Wheel.mostTroubles {
-      trouble("three streams in a row were refused", since: entry.started, link, host)
-    }
+  }
+
+  /// Three in a row, of one kind or of several, are no chance any more.
+  private func judgeTroubles(
+    _ last: String, since: ContinuousClock.Instant, _ link: Link, _ host: Host
+  ) {
+    let (serverErrors, timeouts, refusals) = host.troubles
+    guard serverErrors + timeouts + refusals >= Wheel.mostTroubles else { return }
+    trouble("three failures in a row, the last: \(last)", since: since, link, host)
   }
 
   private func trouble(_ words: String, since: ContinuousClock.Instant, _ link: Link, _ host: Host) {
@@ -149,6 +164,6 @@ extension Wheel {
       "host fails", ["host": host.name, "reason": words, "pause": "\(length.milliseconds)ms"])
   }
 
-  /// How often in a row a kind of trouble is taken for chance.
+  /// How many failures in a row, with no good answer between, make trouble.
   private static let mostTroubles = 3
 }

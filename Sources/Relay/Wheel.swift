@@ -255,6 +255,10 @@ package final class Wheel {
       for link in host.links {
         if link.connection.phase == .closed {
           bury(link, host)
+        } else if link.connection.phase == .retired, link.endedEarly, !link.wasCounted {
+          // A GOAWAY instead of an answer: what is in flight may take its time, and so do we.
+          link.wasCounted = true
+          countEarlyEnd(of: link, host)
         } else if !link.wasOpened, link.connection.phase == .open {
           link.wasOpened = true
           log.info("connected", ["host": host.name, "address": link.connection.peerAddress ?? "-"])
@@ -291,18 +295,33 @@ package final class Wheel {
   private func bury(_ link: Link, _ host: Host) {
     link.connection.takeEnds { conclude($0, on: link) }
     host.links.removeAll { $0 === link }
-    let fault = link.connection.fault ?? "closed by the peer"
-    let endedEarly = !link.hasAnswered && !link.wasRetiredByUs
-    guard endedEarly, let length = host.dialPause.report(since: link.began, now: now) else {
+    if link.endedEarly, !link.wasCounted, countEarlyEnd(of: link, host) { return }
+    log.info(
+      "connection closed",
+      [
+        "host": host.name, "reason": link.connection.fault ?? "closed by the peer",
+        "goaway": link.connection.goawayDebug ?? "-",
+      ])
+  }
+
+  /// Pauses the host whose connection came to nothing; false when an earlier episode covers it.
+  @discardableResult
+  private func countEarlyEnd(of link: Link, _ host: Host) -> Bool {
+    let fault = link.connection.fault ?? link.connection.goaway ?? "closed by the peer"
+    if host.links.contains(where: { $0 !== link && $0.isProven && $0.connection.phase == .open }) {
+      // Rows have a connection that works; only more of them cannot be had.
+      guard let length = host.growthPause.report(since: link.began, now: now) else { return false }
       log.info(
-        "connection closed",
-        ["host": host.name, "reason": fault, "goaway": link.connection.goawayDebug ?? "-"])
-      return
+        "no further connection",
+        ["host": host.name, "reason": fault, "pause": "\(length.milliseconds)ms"])
+      return true
     }
+    guard let length = host.dialPause.report(since: link.began, now: now) else { return false }
     host.isProbing = true
     host.trouble = fault
     log.warning(
       "host cannot be reached", ["host": host.name, "reason": fault, "pause": "\(length.milliseconds)ms"])
+    return true
   }
 
   /// Gives up the connections that a burst has opened beyond the first.

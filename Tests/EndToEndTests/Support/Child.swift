@@ -62,6 +62,9 @@ final class Child {
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 
     var settings = ["PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin", "HOME": folder, "LANG": "C.UTF-8"]
+    // Under a sanitizer the worker has to end at its first report, or no test would hear of it.
+    let ours = ProcessInfo.processInfo.environment
+    for name in ["ASAN_OPTIONS", "TSAN_OPTIONS"] { settings[name] = ours[name] }
     settings.merge(environment) { $1 }
     var argv = command.map { strdup($0) }
     argv.append(nil)

@@ -88,12 +88,17 @@ struct Rule {
   }
 }
 
+/// A peer's script as it stands in its file.
+protocol PeerText {
+  var text: String { get throws }
+}
+
 /// What a peer thinks of a token when no rule fits.
 enum Verdict: String {
   case good, wrong, dead, topic
 }
 
-struct PeerScript {
+struct PeerScript: PeerText {
   var rules: [Rule] = []
   var tokens: [String: Verdict] = [:]
   var maxConcurrentStreams: Int?

@@ -47,7 +47,8 @@ final class Scenario {
   // Peers.
 
   func peer(
-    _ stack: Stack = .python, _ script: PeerScript = PeerScript(), certificate: String? = nil, port: Int = 0,
+    _ stack: Stack = .python, _ script: any PeerText = PeerScript(), certificate: String? = nil,
+    port: Int = 0,
     alpn: Bool = true
   ) async throws -> TestPeer {
     let peer = try await TestPeer(

@@ -6,6 +6,11 @@ import Testing
 enum Stack: String, CaseIterable, CustomTestStringConvertible {
   case python = "Python h2"
   case node = "Node http2"
+  /// No stack at all: for what none of them would write, with a `RawScript`.
+  case raw = "raw frames"
+
+  /// Those that a `PeerScript` is for.
+  static let allCases: [Stack] = [.python, .node]
 
   var testDescription: String { rawValue }
 
@@ -13,6 +18,7 @@ enum Stack: String, CaseIterable, CustomTestStringConvertible {
     switch self {
     case .python: [Paths.python, "\(Paths.peers)/peer.py"]
     case .node: [try Paths.program("node"), "\(Paths.peers)/peer.mjs"]
+    case .raw: [Paths.python, "\(Paths.peers)/raw.py"]
     }
   }
 }
@@ -68,7 +74,7 @@ final class TestPeer {
 
   /// Starts the peer and waits for its port. `port` 0 takes a free one.
   init(
-    _ name: String, stack: Stack, script: PeerScript, certificate: String, key: String, folder: String,
+    _ name: String, stack: Stack, script: any PeerText, certificate: String, key: String, folder: String,
     port: Int = 0, alpn: Bool = true
   ) async throws {
     scriptPath = "\(folder)/\(name).json"
@@ -104,7 +110,7 @@ final class TestPeer {
   }
 
   /// Replaces the script; the next request already meets the new one.
-  func script(_ script: PeerScript) throws {
+  func script(_ script: any PeerText) throws {
     try script.text.write(toFile: scriptPath, atomically: true, encoding: .utf8)
   }
 

@@ -1,0 +1,39 @@
+import Foundation
+
+/// Debian's libfaketime under a worker: all of its clocks, also the monotonic ones, are off by what this says.
+final class ShiftedClock {
+  private let scenario: Scenario
+  private let path: String
+
+  init(in scenario: Scenario) throws {
+    self.scenario = scenario
+    path = scenario.path("clock")
+    try set(seconds: 0)
+  }
+
+  /// From now on the worker's clocks are so far ahead of the machine's.
+  func set(seconds: Int) throws {
+    try "+\(seconds)s\n".write(toFile: path, atomically: true, encoding: .utf8)
+  }
+
+  /// Starts `nudged run`.
+  ///
+  /// The library renews the environment of the process that it comes into, and Swift finds its arguments beside the
+  /// environment; so it comes into `env` first, which hands its settings on.
+  func worker(_ settings: [String]) throws -> Child {
+    try scenario.run(
+      "worker-by-another-clock",
+      [
+        "/usr/bin/env", "LD_PRELOAD=\(try Self.library())", "FAKETIME_TIMESTAMP_FILE=\(path)",
+        "FAKETIME_NO_CACHE=1", "/usr/bin/env", try Paths.nudged(), "run",
+      ] + settings)
+  }
+
+  private static func library() throws -> String {
+    for machine in ["x86_64", "aarch64"] {
+      let path = "/usr/lib/\(machine)-linux-gnu/faketime/libfaketime.so.1"
+      if FileManager.default.fileExists(atPath: path) { return path }
+    }
+    throw Failure("faketime is not installed: run `make deps`")
+  }
+}
