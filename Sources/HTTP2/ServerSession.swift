@@ -10,11 +10,7 @@ package final class ServerSession {
   private let handle: OpaquePointer
   private let state: UnsafeMutablePointer<ServerState>
   private let nameValues: UnsafeMutableBufferPointer<nghttp2_nv>
-  private let output: UnsafeMutableRawBufferPointer
-  private var outputStart = 0
-  private var outputEnd = 0
-  /// What nghttp2 handed out and did not fit; valid until it is asked for more.
-  private var leftover: UnsafeRawBufferPointer
+  private var output = OutputBuffer()
   /// The peer broke the rules, or the connection is gone.
   package private(set) var isOver = false
 
@@ -31,8 +27,6 @@ package final class ServerSession {
     unsafe self.handle = handle
     unsafe self.state = state
     unsafe nameValues = .allocate(capacity: 1 + RequestFields.limit)
-    unsafe leftover = UnsafeRawBufferPointer(start: nil, count: 0)
-    unsafe output = .allocate(byteCount: Session.outputSize, alignment: 16)
     submit(settings)
     unsafe nghttp2_session_set_local_window_size(handle, 0, 0, Self.localWindow)
   }
@@ -42,7 +36,6 @@ package final class ServerSession {
     unsafe state.deinitialize(count: 1)
     unsafe state.deallocate()
     unsafe nameValues.deallocate()
-    unsafe output.deallocate()
   }
 
   private static func makeHandle(_ state: UnsafeMutablePointer<ServerState>) -> OpaquePointer? {
@@ -88,13 +81,13 @@ package final class ServerSession {
 
   /// The peer has said GOAWAY and every stream is closed: there is nothing more to come.
   package var isDone: Bool {
-    unsafe isOver || (state.pointee.isGoing && state.pointee.openStreams == 0 && outputStart == outputEnd)
+    unsafe isOver || (state.pointee.isGoing && state.pointee.openStreams == 0 && output.isEmpty)
       || isFinished
   }
 
   private var isFinished: Bool {
     unsafe nghttp2_session_want_read(handle) == 0 && nghttp2_session_want_write(handle) == 0
-      && outputStart == outputEnd && leftover.isEmpty
+      && output.isEmpty
   }
 
   // MARK: Answers
@@ -172,30 +165,10 @@ package final class ServerSession {
 
   /// The bytes to write next, empty when there are none. The same bytes are returned until ``wrote(_:)``.
   package func bytesToWrite() -> UnsafeRawBufferPointer {
-    if outputStart == outputEnd {
-      (outputStart, outputEnd) = (0, 0)
-      while outputEnd < Session.outputSize, fill() {}
-    }
-    return unsafe UnsafeRawBufferPointer(rebasing: output[outputStart..<outputEnd])
+    unsafe output.bytes(of: isOver ? nil : handle) { _ in isOver = true }
   }
 
-  package func wrote(_ count: Int) { outputStart += count }
-
-  private func fill() -> Bool {
-    if unsafe leftover.isEmpty {
-      var start: UnsafePointer<UInt8>?
-      let count = unsafe nghttp2_session_mem_send(handle, &start)
-      if count < 0 { isOver = true }
-      guard count > 0 else { return false }
-      unsafe leftover = UnsafeRawBufferPointer(start: start, count: count)
-    }
-    let count = unsafe min(output.count - outputEnd, leftover.count)
-    unsafe UnsafeMutableRawBufferPointer(rebasing: output[outputEnd..<outputEnd + count]).copyMemory(
-      from: UnsafeRawBufferPointer(rebasing: leftover[..<count]))
-    unsafe leftover = UnsafeRawBufferPointer(rebasing: leftover.dropFirst(count))
-    outputEnd += count
-    return true
-  }
+  package func wrote(_ count: Int) { output.wrote(count) }
 }
 
 /// One value of a SETTINGS frame (RFC 9113, 6.5.2).

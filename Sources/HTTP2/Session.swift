@@ -8,8 +8,6 @@ import CNghttp2
 package final class Session {
   /// As many streams at once as we use, also where the peer allows more or names no limit.
   package static let maximumStreams = 1_000
-  /// What goes into one TLS record (RFC 8446, 5.1).
-  static let outputSize = 16_384
   /// Stream ids that are left over when a session takes no more requests (RFC 9113, 5.1.1: they cannot be
   /// used again, and end at 2^31 - 1).
   static let reservedStreamIDs = 65_536
@@ -20,11 +18,7 @@ package final class Session {
   let options: ConnectionOptions
   let authority: [UInt8]
   let nameValues: UnsafeMutableBufferPointer<nghttp2_nv>
-  private let output: UnsafeMutableRawBufferPointer
-  private var outputStart = 0
-  private var outputEnd = 0
-  /// What nghttp2 handed out and did not fit; valid until it is asked for more.
-  private var leftover: UnsafeRawBufferPointer
+  private var output = OutputBuffer()
 
   var nextStreamID: Int32
   /// Addresses of the names that were entered into the table for `FieldIndexing.without`.
@@ -58,8 +52,6 @@ package final class Session {
     self.authority = Array(authority.utf8)
     self.options = options
     unsafe nameValues = .allocate(capacity: Self.maximumFields)
-    unsafe leftover = UnsafeRawBufferPointer(start: nil, count: 0)
-    unsafe output = .allocate(byteCount: Self.outputSize, alignment: 16)
     nextStreamID = firstStreamID
     lastRead = now
   }
@@ -69,7 +61,6 @@ package final class Session {
     unsafe state.deinitialize(count: 1)
     unsafe state.deallocate()
     unsafe nameValues.deallocate()
-    unsafe output.deallocate()
   }
 
   private static func makeHandle(
@@ -132,8 +123,7 @@ package final class Session {
 
   /// Nothing staged, nothing awaited, and nothing left to write.
   var isIdle: Bool {
-    unsafe state.pointee.openStreams == 0 && state.pointee.staged.isEmpty && outputStart == outputEnd
-      && leftover.isEmpty
+    unsafe state.pointee.openStreams == 0 && state.pointee.staged.isEmpty && output.isEmpty
   }
 
   /// The peer's GOAWAY in words.
@@ -162,39 +152,21 @@ package final class Session {
 
   /// The bytes to write next, empty when there are none. The same bytes are returned until ``wrote(_:)``.
   package func bytesToWrite() -> UnsafeRawBufferPointer {
-    if outputStart == outputEnd {
-      (outputStart, outputEnd) = (0, 0)
-      while outputEnd < Self.outputSize, fill() {}
-    }
-    return unsafe UnsafeRawBufferPointer(rebasing: output[outputStart..<outputEnd])
+    var code = 0
+    let bytes = unsafe output.bytes(of: isOver ? nil : handle) { code = $0 }
+    if code < 0 { fail(ConnectionFault(.local, Self.words(Int32(clamping: code)))) }
+    return unsafe bytes
   }
 
   /// To be called before the bytes are passed to TLS: from then on their requests are handed over.
   package func willWrite() { unsafe state.pointee.handedThrough = state.pointee.framedThrough }
 
-  package func wrote(_ count: Int) { outputStart += count }
-
-  private func fill() -> Bool {
-    if unsafe leftover.isEmpty {
-      guard !isOver else { return false }
-      var start: UnsafePointer<UInt8>?
-      let count = unsafe nghttp2_session_mem_send(handle, &start)
-      if count < 0 { fail(ConnectionFault(.local, Self.words(Int32(clamping: count)))) }
-      guard count > 0 else { return false }
-      unsafe leftover = UnsafeRawBufferPointer(start: start, count: count)
-    }
-    let count = unsafe min(output.count - outputEnd, leftover.count)
-    unsafe UnsafeMutableRawBufferPointer(rebasing: output[outputEnd..<outputEnd + count]).copyMemory(
-      from: UnsafeRawBufferPointer(rebasing: leftover[..<count]))
-    unsafe leftover = UnsafeRawBufferPointer(rebasing: leftover.dropFirst(count))
-    outputEnd += count
-    return true
-  }
+  package func wrote(_ count: Int) { output.wrote(count) }
 
   /// nghttp2 wants neither to read nor to write: it has ended the connection, or both sides have.
   package var isFinished: Bool {
     unsafe nghttp2_session_want_read(handle) == 0 && nghttp2_session_want_write(handle) == 0
-      && outputStart == outputEnd && leftover.isEmpty
+      && output.isEmpty
   }
 
   /// Why nghttp2 ended the connection.
