@@ -51,8 +51,9 @@ fuzz: deps ## feed what comes from outside with nonsense, FUZZ_TIME=20 seconds f
 			$(FUZZ_FOUND)/$$part Fuzz/corpus/$$part || exit; \
 	done
 
-# The test runner's own leaks are not ours; faketime and preloaded libraries do not go with a sanitizer.
-SANITIZED_TESTS = --skip-build --disable-xctest --skip 'silentForAMinute|longPauses|ClockTests|SoakTests'
+# The test runner's own leaks are not ours; faketime and preloaded libraries do not go with a sanitizer, nor do
+# bounds on memory and time.
+SANITIZED_TESTS = --skip-build --disable-xctest --skip 'silentForAMinute|longPauses|ClockTests|HistoryTests|SoakTests'
 
 sanitize: deps ## run the tests under the thread and the address sanitizer
 	for sanitizer in thread address; do \
