@@ -100,14 +100,15 @@ extension Wheel {
       dispatch.discard()
       throw error
     }
+    // Measured before the requests are written: that happens without the lock.
+    let released = clock.now()
+    lockFreeAt = released + (released - began)
     dispatch.send()
     hasRecovered = true
     finishes.removeAll(keepingCapacity: true)
     if interrupted > 0 {
       log.warning("attempts of an earlier run have no outcome: interrupted", ["count": "\(interrupted)"])
     }
-    let ended = clock.now()
-    lockFreeAt = ended + (ended - began)
     if removesHistory {
       nextRetention = now + (hasMoreHistory ? .milliseconds(100) : .seconds(3600))
     }
