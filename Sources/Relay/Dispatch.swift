@@ -19,7 +19,6 @@ package final class Dispatch: Dispatcher {
   var pausedDevices: [[UInt8]: ContinuousClock.Instant] = [:]
   /// Topics that a host refused, until when.
   var pausedTopics: [HostTopic: ContinuousClock.Instant] = [:]
-  private let clock: Clock
   private let log: Log
 
   // The turn at hand.
@@ -39,7 +38,6 @@ package final class Dispatch: Dispatcher {
   init(hosts: [Host], storeFor: Duration, clock: Clock, log: Log) throws(NetworkFault) {
     self.hosts = hosts
     self.storeFor = storeFor.milliseconds
-    self.clock = clock
     self.log = log
     identifiers = try Identifiers()
     now = clock.now()

@@ -60,13 +60,6 @@ enum Process {
     return stream == "\(status.st_dev):\(status.st_ino)"
   }
 
-  /// Milliseconds since 1970 UTC.
-  static func wallTime() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-  }
-
   /// Writes all of `text`; the error number of the first write that failed, else nil.
   static func write(_ text: String, to descriptor: Int32) -> Int32? {
     var rest = Array(text.utf8)[...]

@@ -30,7 +30,7 @@ struct Register: Command {
   func run() throws(Failure) -> Outcome {
     var complete = row
     if let registeredAt {
-      complete[.registeredAt] = .integer(registeredAt.resolved(now: Process.wallTime()))
+      complete[.registeredAt] = .integer(registeredAt.resolved(now: Clock.system.wall()))
     }
     try Failure.wrap { () throws(DatabaseFault) in
       try Backend.register(complete, databaseAt: database)

@@ -32,7 +32,7 @@ struct Send: Command {
   }
 
   func run() throws(Failure) -> Outcome {
-    let now = Process.wallTime()
+    let now = Clock.system.wall()
     let complete = row.merging(times.mapValues { .integer($0.resolved(now: now)) }) { $1 }
     let id = try Failure.wrap { () throws(DatabaseFault) in
       try Backend.send(complete, databaseAt: database)

@@ -78,10 +78,10 @@ struct CommandTests {
   @Test("a time may be given from now")
   func relativeTime() throws {
     let database = try migrated()
-    let before = Process.wallTime()
+    let before = Clock.system.wall()
     try nudged(["send", "--database", path, "--expires-at", "+10m"])
     let time = try database.integer("select expires_at from nudge_outbox")
-    #expect((before + 600_000...Process.wallTime() + 600_000).contains(time ?? 0))
+    #expect((before + 600_000...Clock.system.wall() + 600_000).contains(time ?? 0))
   }
 
   @Test("bad input inserts nothing")
