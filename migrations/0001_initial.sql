@@ -63,6 +63,8 @@ create index if not exists nudge_outbox_expiring on nudge_outbox (expires_at, id
   where state = 'pending' and expires_at is not null;
 create index if not exists nudge_outbox_waiting on nudge_outbox (activity_id, id)
   where state = 'waiting';
+create index if not exists nudge_outbox_activity on nudge_outbox (activity_id, id)
+  where activity_id is not null and state in ('pending', 'waiting');
 create index if not exists nudge_outbox_dedupe on nudge_outbox (dedupe_key)
   where dedupe_key is not null;
 
@@ -127,6 +129,8 @@ create unique index if not exists nudge_token_place on nudge_token (device_id, k
 create index if not exists nudge_token_token on nudge_token (token);
 
 -- What the worker remembers of Live Activities, and the lowest attempt id that may still be in flight.
+-- last_nudge_id is the newest nudge that was attempted there, last_turn_id the newest start or end: nothing
+-- older follows them.
 
 create table if not exists nudge_activity (
   device_id text not null,
@@ -134,6 +138,8 @@ create table if not exists nudge_activity (
   last_timestamp integer,
   started_at integer,
   ended_at integer,
+  last_nudge_id integer,
+  last_turn_id integer,
   primary key (activity_id, device_id)
 ) without rowid;
 

@@ -3,28 +3,36 @@ import SQLite
 extension Store {
   /// The devices that a nudge is addressed to, with their token of the kind and scope, in the order of their
   /// ids, behind the last one that was looked at: bound, not yet stepped.
-  func targets(of nudge: borrowing Nudge, tokenKind: String, scope: String) -> Statement {
+  ///
+  /// For an update or the end of a Live Activity also the devices that have no token for it.
+  func targets(of nudge: borrowing Nudge, _ delivery: Delivery) -> Statement {
+    let mayLackToken = delivery.event == .update || delivery.event == .end
     let statement: Statement
     if !nudge.isNull(.deviceID) {
-      statement = statements.targetsOfDevice
+      statement = mayLackToken ? statements.activityTargetsOfDevice : statements.targetsOfDevice
       statement.bind(2, nudge.bytes(.deviceID))
-    } else if nudge.isNull(.surface) {
-      statement = statements.targetsOnSurface
-      statement.bind(2, "phone")
-    } else if nudge.bytes(.surface).isStar {
-      statement = statements.targetsAnywhere
+    } else if !nudge.isNull(.surface), nudge.bytes(.surface).isStar {
+      statement = mayLackToken ? statements.activityTargetsAnywhere : statements.targetsAnywhere
       statement.bind(2, "*")
     } else {
-      statement = statements.targetsOnSurface
-      statement.bind(2, nudge.bytes(.surface))
+      statement = mayLackToken ? statements.activityTargetsOnSurface : statements.targetsOnSurface
+      if nudge.isNull(.surface) {
+        statement.bind(2, "phone")
+      } else {
+        statement.bind(2, nudge.bytes(.surface))
+      }
     }
     if nudge.isNull(.recipient) {
       statement.bind(1, "owner")
     } else {
       statement.bind(1, nudge.bytes(.recipient))
     }
-    statement.bind(3, tokenKind)
-    statement.bind(4, scope)
+    statement.bind(3, delivery.tokenKind)
+    if let scope = delivery.scope {
+      statement.bind(4, nudge.bytes(scope))
+    } else {
+      statement.bind(4, "")
+    }
     if let walk = fanOuts[nudge.id] {
       statement.bind(5, walk.device)
     } else {
@@ -37,13 +45,14 @@ extension Store {
   ///
   /// - Parameter setAside: how many devices have a token that every host refused.
   func unaddressed(
-    _ nudge: borrowing Nudge, tokenKind: String, scope: String, setAside: Int
+    _ nudge: borrowing Nudge, _ delivery: Delivery, setAside: Int
   ) throws(SQLiteError) -> String {
     if setAside > 0 {
       return "every token is set aside: all hosts answered BadDeviceToken; waiting for a new registration"
     }
     let recipient = nudge.string(.recipient) ?? "owner"
-    let token = scope.isEmpty ? tokenKind : "\(tokenKind) (\(scope))"
+    let scope = delivery.scope.flatMap { nudge.string($0) }
+    let token = scope.map { "\(delivery.tokenKind) (\($0))" } ?? delivery.tokenKind
     if let device = nudge.string(.deviceID) {
       let owner = try database.prepare("select recipient from nudge_device where device_id = ?1")
       owner.bind(1, device)

@@ -26,7 +26,7 @@ extension Store {
   /// Writes the attempt and lets the dispatcher make its request ready; false when the device or the token has
   /// had this nudge already.
   func attempt(
-    _ nudge: borrowing Nudge, _ target: borrowing Target, environment: String, tokenKind: String,
+    _ nudge: borrowing Nudge, _ target: borrowing Target, _ delivery: Delivery, environment: String,
     now: Int64, in transaction: inout Transaction, by dispatcher: any Dispatcher
   ) throws(SQLiteError) -> Bool {
     apnsID.removeAll(keepingCapacity: true)
@@ -36,7 +36,7 @@ extension Store {
     insert.bind(1, id)
     insert.bind(2, nudge.id)
     insert.bind(3, target.deviceID())
-    insert.bind(4, tokenKind)
+    insert.bind(4, delivery.tokenKind)
     insert.bind(5, tokenHash)
     insert.bind(6, environment)
     insert.bind(7, dispatcher.attemptPushType)
@@ -46,7 +46,11 @@ extension Store {
     try insert.run()
     guard database.changes == 1 else { return false }
     nextAttemptID = id + 1
-    dispatcher.stage(attempt: id, apnsID: apnsID, nudge: nudge, target: target)
+    var timestamp: Int64?
+    if let event = delivery.event {
+      timestamp = try begin(event, attempt: id, nudge, target, now: now)
+    }
+    dispatcher.stage(attempt: id, apnsID: apnsID, nudge: nudge, target: target, timestamp: timestamp)
     return true
   }
 

@@ -7,6 +7,19 @@ struct Closing {
   let detail: String?
 }
 
+/// A nudge that can be sent: to devices with a token of this kind, and of the scope that the column holds.
+struct Delivery {
+  let tokenKind: String
+  let scope: Nudge.Column?
+  let event: ActivityEvent?
+}
+
+/// What a row's own columns amount to.
+enum Judgement {
+  case closing(Closing)
+  case delivery(Delivery)
+}
+
 /// How much one claim may do, and for whom.
 package struct ClaimBounds {
   /// Environments whose host can take at least one request now.
@@ -46,7 +59,7 @@ extension Store {
         statement.bindLane(from, now: now, limit: 1)
         defer { statement.reset() }
         if try statement.step() { return true }
-        scan[lane].rest(within: bounds, isRevisited: scan.revisitAt != nil)
+        scan[lane].rest(within: bounds, isRevisited: mustKeepPositions)
         // If that has forgotten the position: a row may have appeared before it meanwhile.
         guard let again = scan[lane].from(bounds), again < from else { break }
       }
@@ -73,20 +86,25 @@ extension Store {
     var claim = Claim(now: now, attemptsLeft: bounds.attempts)
     claimed.removeAll(keepingCapacity: true)
     closings.removeAll(keepingCapacity: true)
+    awaiting.removeAll(keepingCapacity: true)
     // While fan-outs are on their way, every other turn begins behind the rows that the last such turn came to,
     // so that they and the rows behind them take turns even when there is room for one request only.
     scan.isTurned = !scan.isTurned && !fanOuts.isEmpty
     try look(isTurned: scan.isTurned, for: &claim, within: bounds, by: dispatcher, in: &transaction)
-    if scan.isTurned, claim.attemptsLeft == bounds.attempts, claimed.isEmpty, closings.isEmpty {
+    if scan.isTurned, claim.attemptsLeft == bounds.attempts, hasNothingToWrite {
       try look(isTurned: false, for: &claim, within: bounds, by: dispatcher, in: &transaction)
     }
-    if claim.attemptsLeft < bounds.attempts || !claimed.isEmpty || !closings.isEmpty { hasProgressed = true }
+    if claim.attemptsLeft < bounds.attempts || !hasNothingToWrite { hasProgressed = true }
     try closeClaimed(now: now)
-    for closing in closings {
-      try close(closing, now: now, in: &transaction)
-    }
+    for nudge in awaiting { try awaitToken(nudge) }
+    for closing in closings { try close(closing, now: now) }
     return bounds.attempts - claim.attemptsLeft
   }
+
+  private var hasNothingToWrite: Bool { claimed.isEmpty && closings.isEmpty && awaiting.isEmpty }
+
+  /// Whether rows were passed that wait for something of their own, not for a host.
+  private var mustKeepPositions: Bool { scan.revisitAt != nil || !flights.held.isEmpty }
 
   /// Goes through the lanes while there is room.
   private func look(
@@ -143,7 +161,7 @@ extension Store {
     }
     scan[lane].advance(
       to: last, reachedEnd: reachedEnd, leftBehind: claim.leftBehind, within: bounds,
-      isRevisited: scan.revisitAt != nil)
+      isRevisited: mustKeepPositions)
     if scan[lane].from(bounds) != regular { hasProgressed = true }
     if reachedEnd {
       scan[lane].rotation = nil
@@ -159,23 +177,33 @@ extension Store {
     _ nudge: borrowing Nudge, for claim: inout Claim, within bounds: borrowing ClaimBounds,
     by dispatcher: any Dispatcher, in transaction: inout Transaction
   ) throws(SQLiteError) -> Bool {
-    do throws(Invalid) {
-      if try nudge.expiry(after: expireAfter) <= claim.now {
-        closings.append(Closing(id: nudge.id, state: "expired", detail: nil))
-        return true
-      }
-    } catch {
-      closings.append(Closing(id: nudge.id, state: "invalid", detail: error.words))
+    claim.examined = nudge.id
+    switch judge(nudge, now: claim.now, by: dispatcher) {
+    case .closing(let closing):
+      closings.append(closing)
       return true
+    case .delivery(let delivery):
+      if let event = delivery.event, event != .start { try supersedeWaiting(by: nudge, event) }
+      return try distribute(
+        nudge, delivery, for: &claim, within: bounds, by: dispatcher, in: &transaction)
+    }
+  }
+
+  /// What the row's own columns amount to now.
+  func judge(_ nudge: borrowing Nudge, now: Int64, by dispatcher: any Dispatcher) -> Judgement {
+    let event = nudge.activityEvent
+    do throws(Invalid) {
+      if try nudge.expiry(after: event?.expireAfter ?? expireAfter) <= now {
+        return .closing(Closing(id: nudge.id, state: "expired", detail: nil))
+      }
+      if event != nil { try nudge.checkActivity() }
+    } catch {
+      return .closing(Closing(id: nudge.id, state: "invalid", detail: error.words))
     }
     switch dispatcher.examine(nudge) {
-    case .invalid(let words):
-      closings.append(Closing(id: nudge.id, state: "invalid", detail: words))
-      return true
+    case .invalid(let words): return .closing(Closing(id: nudge.id, state: "invalid", detail: words))
     case .deliverable(let tokenKind, let scope):
-      return try distribute(
-        nudge, to: (tokenKind, scope), for: &claim, within: bounds, by: dispatcher,
-        in: &transaction)
+      return .delivery(Delivery(tokenKind: tokenKind, scope: scope, event: event))
     }
   }
 }
@@ -187,6 +215,10 @@ struct Claim {
   var devicesLeft = ClaimBounds.devices
   /// The row under examination.
   var key = Scan.Key.start
+  /// The row that the dispatcher has examined last.
+  var examined: Int64 = 0
+  /// Rows of Live Activities that were found valid ahead of their turn.
+  var valid: Set<Int64> = []
   /// For each environment the first row of this lane that could not go there now.
   var leftBehind: [String: Scan.Key] = [:]
 
@@ -205,6 +237,11 @@ extension Nudge {
 }
 
 extension Array where Element == UInt8 {
+  /// A copy of borrowed bytes.
+  package init(copying bytes: Span<UInt8>) {
+    self = bytes.withUnsafeBufferPointer { Array($0) }
+  }
+
   /// Takes over borrowed bytes, in the storage at hand.
   mutating func replace(with bytes: Span<UInt8>) {
     removeAll(keepingCapacity: true)

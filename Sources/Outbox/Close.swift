@@ -17,7 +17,7 @@ extension Store {
   }
 
   /// Ends a nudge with words. Any attempt makes it `attempted`, and then the words say what was left.
-  func close(_ closing: Closing, now: Int64, in transaction: inout Transaction) throws(SQLiteError) {
+  func close(_ closing: Closing, now: Int64) throws(SQLiteError) {
     fanOuts[closing.id] = nil
     var state = closing.state
     var detail = closing.detail
@@ -36,6 +36,17 @@ extension Store {
     statements.closeNudge.bind(3, detail)
     statements.closeNudge.bind(4, now)
     try statements.closeNudge.run()
+    // A start that will not come leaves nothing to wait for.
+    statements.wakeBehindStart.bind(1, closing.id)
+    try statements.wakeBehindStart.run()
+    if database.changes > 0 { scan.restart() }
+  }
+
+  /// Lets a nudge wait until the update token of its activity is registered; a trigger of the schema wakes it.
+  func awaitToken(_ nudge: Int64) throws(SQLiteError) {
+    statements.awaitToken.bind(1, nudge)
+    try statements.awaitToken.run()
+    waitingExpiry = min(waitingExpiry, try expiryOfWaiting(nudge) ?? .max)
   }
 
   /// How many devices have an attempt of this nudge, and for how many of those nothing is left to try.

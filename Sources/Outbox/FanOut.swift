@@ -15,6 +15,8 @@ struct Walk {
   var environments: Set<String> = []
   /// When a device that was passed may be tried again, in wall milliseconds.
   var until: Int64?
+  /// Why devices were passed because of their Live Activity.
+  var activity = ActivityNotes()
   /// An answer has left something to try for a device that was passed.
   var mustRepeat = false
 
@@ -28,11 +30,10 @@ extension Store {
   ///
   /// Returns false when the next claim is to go on with it at once.
   func distribute(
-    _ nudge: borrowing Nudge, to token: (kind: String, scope: String),
-    for claim: inout Claim, within bounds: borrowing ClaimBounds, by dispatcher: any Dispatcher,
-    in transaction: inout Transaction
+    _ nudge: borrowing Nudge, _ delivery: Delivery, for claim: inout Claim,
+    within bounds: borrowing ClaimBounds, by dispatcher: any Dispatcher, in transaction: inout Transaction
   ) throws(SQLiteError) -> Bool {
-    let targets = self.targets(of: nudge, tokenKind: token.kind, scope: token.scope)
+    let targets = self.targets(of: nudge, delivery)
     defer { targets.reset() }
     var walk = fanOuts[nudge.id] ?? Walk()
     let alreadySeen = walk.seen
@@ -45,7 +46,7 @@ extension Store {
       }
       claim.devicesLeft -= 1
       let target = Target(row: targets)
-      switch try route(target, of: nudge, &walk, by: dispatcher) {
+      switch try route(target, of: nudge, delivery.event, &walk, for: &claim, by: dispatcher) {
       case .send(let environment):
         if sent >= bounds.piece || claim.attemptsLeft == 0 {
           claim.leave(environment)
@@ -53,8 +54,7 @@ extension Store {
           break walking
         }
         if try attempt(
-          nudge, target, environment: environment, tokenKind: token.kind, now: claim.now, in: &transaction,
-          by: dispatcher)
+          nudge, target, delivery, environment: environment, now: claim.now, in: &transaction, by: dispatcher)
         {
           sent += 1
           claim.attemptsLeft -= 1
@@ -82,22 +82,33 @@ extension Store {
     if !fanOuts.isEmpty { fanOuts[nudge.id] = nil }
     leave(walk, for: &claim)
     if walk.mustRepeat { return false }
-    if walk.environments.isEmpty && walk.until == nil {
-      try end(nudge, after: walk, token)
+    if walk.environments.isEmpty && walk.until == nil && !walk.activity.isHeld {
+      try end(nudge, delivery, after: walk)
     }
     return true
   }
 
   /// Where the nudge can go on this device, if anything is left to try there.
   private func route(
-    _ target: borrowing Target, of nudge: borrowing Nudge, _ walk: inout Walk, by dispatcher: any Dispatcher
+    _ target: borrowing Target, of nudge: borrowing Nudge, _ event: ActivityEvent?, _ walk: inout Walk,
+    for claim: inout Claim, by dispatcher: any Dispatcher
   ) throws(SQLiteError) -> Route {
-    if target.isSetAside { return .exhausted }
+    if target.isSetAside && event == nil { return .exhausted }
     tokenHash.removeAll(keepingCapacity: true)
     dispatcher.hash(target.token(), into: &tokenHash)
     let history = try history(nudge, target)
     if history.mayHaveBuzzed || history.unsent > 0 || !history.wrongHosts.isEmpty { walk.hasHistory = true }
-    return history.isOver ? .exhausted : dispatcher.route(target, wrongHosts: history.wrongHosts)
+    if history.isOver { return .exhausted }
+    if let event {
+      guard try isInTurn(nudge, event, target, &walk.activity, for: &claim, by: dispatcher) else {
+        return .exhausted
+      }
+      if claim.examined != nudge.id {
+        _ = dispatcher.examine(nudge)
+        claim.examined = nudge.id
+      }
+    }
+    return dispatcher.route(target, wrongHosts: history.wrongHosts)
   }
 
   /// Lets a later claim go on with a walk, if it has come anywhere.
@@ -118,16 +129,24 @@ extension Store {
     if let until = walk.until { scan.revisitAt = min(scan.revisitAt ?? until, until) }
   }
 
-  /// Nothing is left to try for any device.
+  /// Nothing is left to try for any device now.
   private func end(
-    _ nudge: borrowing Nudge, after walk: Walk, _ token: (kind: String, scope: String)
+    _ nudge: borrowing Nudge, _ delivery: Delivery, after walk: Walk
   ) throws(SQLiteError) {
-    if walk.hasHistory {
+    if walk.activity.awaitsToken {
+      awaiting.append(nudge.id)
+    } else if walk.hasHistory {
       claimed.append(nudge.id)
     } else if let impossible = walk.impossible {
       closings.append(Closing(id: nudge.id, state: "invalid", detail: impossible))
+    } else if let newer = walk.activity.supersededBy {
+      closings.append(Closing(id: nudge.id, state: "superseded", detail: "by nudge \(newer)"))
+    } else if let words = walk.activity.over {
+      closings.append(Closing(id: nudge.id, state: "unaddressed", detail: words))
+    } else if walk.activity.isUnknown {
+      awaiting.append(nudge.id)
     } else {
-      let words = try unaddressed(nudge, tokenKind: token.kind, scope: token.scope, setAside: walk.seen)
+      let words = try unaddressed(nudge, delivery, setAside: walk.seen)
       closings.append(Closing(id: nudge.id, state: "unaddressed", detail: words))
     }
   }

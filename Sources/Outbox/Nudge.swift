@@ -6,6 +6,7 @@ package struct Nudge: ~Copyable {
   package enum Column: Int32, Sendable {
     case id, createdAt, kind, recipient, surface, deviceID, conversationID, title, subtitle, body
     case aps, data, collapseID, priority, notBeforeAt, expiresAt
+    case activityID, attributesType, attributes, contentState, staleAt, dismissAt
 
     /// The name in the schema, for messages.
     package var name: String {
@@ -26,13 +27,20 @@ package struct Nudge: ~Copyable {
       case .priority: "priority"
       case .notBeforeAt: "not_before_at"
       case .expiresAt: "expires_at"
+      case .activityID: "activity_id"
+      case .attributesType: "attributes_type"
+      case .attributes: "attributes"
+      case .contentState: "content_state"
+      case .staleAt: "stale_at"
+      case .dismissAt: "dismiss_at"
       }
     }
   }
 
   static let columns = """
     id, created_at, kind, recipient, surface, device_id, conversation_id, title, subtitle, body, \
-    aps, data, collapse_id, priority, not_before_at, expires_at
+    aps, data, collapse_id, priority, not_before_at, expires_at, \
+    activity_id, attributes_type, attributes, content_state, stale_at, dismiss_at
     """
 
   let row: Statement
@@ -119,4 +127,30 @@ package struct Target: ~Copyable {
   package var registeredAt: Int64 { row.integer(6) }
   /// Whether the token is set aside: every host has refused it since its registration.
   var isSetAside: Bool { row.integer(7) != 0 }
+
+  // MARK: Only of the statements for a Live Activity's update or end, whose targets may have no token
+
+  static let activityColumns = """
+    \(columns), d.recipient, d.surface, a.started_at, a.ended_at, a.last_nudge_id, a.last_turn_id
+    """
+
+  @_lifetime(borrow self)
+  func recipient() -> Span<UInt8> { row.bytes(8) }
+  @_lifetime(borrow self)
+  func surface() -> Span<UInt8> { row.bytes(9) }
+
+  /// What `nudge_activity` remembers of the activity on this device.
+  struct Activity {
+    let startedAt: Int64?
+    let endedAt: Int64?
+    /// The newest nudge that was attempted there, and the newest start or end; 0 for none.
+    let lastNudge: Int64
+    let lastTurn: Int64
+  }
+
+  var activity: Activity {
+    Activity(
+      startedAt: row.optionalInteger(10), endedAt: row.optionalInteger(11), lastNudge: row.integer(12),
+      lastTurn: row.integer(13))
+  }
 }

@@ -62,7 +62,12 @@ extension Store {
       try nudge.run()
     }
     let isDone = reachedYoung || examined < 200
-    if isDone { retentionPosition = 0 }
+    if isDone {
+      retentionPosition = 0
+      let activities = try database.prepare("delete from nudge_activity where last_timestamp < ?1 / 1000")
+      activities.bind(1, cutoff)
+      try activities.run()
+    }
     return !isDone
   }
 }

@@ -105,7 +105,7 @@ extension Store {
     var settlement = Settlement()
     var plain: [(attempt: Int64, finishedAt: Int64)] = []
     for finish in finishes {
-      if finish.isPlain {
+      if finish.isPlain && !flights.contains(finish.attempt) {
         plain.append((finish.attempt, finish.finishedAt))
       } else {
         try settle(finish, &settlement, in: &transaction)
@@ -143,7 +143,10 @@ extension Store {
     update.bind(7, finish.uniqueID)
     update.bind(8, finish.finishedAt)
     try update.run()
-    guard database.changes == 1 else { return }
+    guard database.changes == 1 else {
+      _ = flights.end(finish.attempt)
+      return
+    }
     switch finish.outcome {
     case .accepted: settlement.provenTokens += try learnEnvironment(finish)
     case .deadToken: settlement.droppedTokens += try dropToken(finish)
@@ -159,6 +162,7 @@ extension Store {
       }
     case .rejected, .unanswered, .interrupted: break
     }
+    settlement.reopenedNudges += try settleActivity(finish)
   }
 
   /// Lets the next claim look at a nudge again that has something left to try; returns 0 if it has ended.

@@ -17,10 +17,25 @@ struct Statements {
   let targetsOfDevice: Statement
   let targetsOnSurface: Statement
   let targetsAnywhere: Statement
+  let activityTargetsOfDevice: Statement
+  let activityTargetsOnSurface: Statement
+  let activityTargetsAnywhere: Statement
   let history: Statement
   let highestAttemptedNudge: Statement
   let insertAttempt: Statement
   let closeClaimed: Statement
+
+  // Keeping the order within a Live Activity.
+  let nudge: Statement
+  let newerOfActivity: Statement
+  let pendingStart: Statement
+  let waitingOfAddress: Statement
+  let lastTimestamp: Statement
+  let rememberActivity: Statement
+  let awaitToken: Statement
+  let wakeWaiting: Statement
+  let wakeBehindStart: Statement
+  let firstOfActivity: Statement
 
   // Settling.
   let acceptRun: Statement
@@ -82,25 +97,31 @@ struct Statements {
       """)
 
     // Where nearly all devices have one recipient, an ANALYZE would let the planner walk through the devices of
-    // everybody.
-    func targets(_ index: String) -> String {
-      "select \(Target.columns) from nudge_device d \(index) cross join nudge_token t "
-    }
+    // everybody. A Live Activity is also awaited on devices that have no token for it yet.
     let token = "t.device_id = d.device_id and t.kind = ?3 and t.scope = ?4"
-    targetsOfDevice = try database.prepare(
-      targets("") + "where d.device_id = ?2 and d.recipient = ?1 and d.device_id > ?5 and \(token)")
-    targetsOnSurface = try database.prepare(
-      targets("indexed by nudge_device_address")
-        + """
-        where d.recipient = ?1 and d.surface = ?2 and d.device_id > ?5 and \(token)
-        order by d.device_id
-        """)
-    targetsAnywhere = try database.prepare(
-      targets("indexed by nudge_device_recipient")
-        + """
-        where d.recipient = ?1 and ?2 is not null and d.device_id > ?5 and \(token)
-        order by d.device_id
-        """)
+    func targets(_ index: String, _ address: String, ofActivity: Bool) throws(SQLiteError) -> Statement {
+      let order = index.isEmpty ? "" : "order by d.device_id"
+      return try database.prepare(
+        ofActivity
+          ? """
+          select \(Target.activityColumns) from nudge_device d \(index) left join nudge_token t on \(token)
+            left join nudge_activity a on a.activity_id = ?4 and a.device_id = d.device_id
+          where \(address) and d.device_id > ?5 \(order)
+          """
+          : """
+          select \(Target.columns) from nudge_device d \(index) cross join nudge_token t
+          where \(address) and d.device_id > ?5 and \(token) \(order)
+          """)
+    }
+    let ofDevice = ("", "d.device_id = ?2 and d.recipient = ?1")
+    let onSurface = ("indexed by nudge_device_address", "d.recipient = ?1 and d.surface = ?2")
+    let anywhere = ("indexed by nudge_device_recipient", "d.recipient = ?1 and ?2 is not null")
+    targetsOfDevice = try targets(ofDevice.0, ofDevice.1, ofActivity: false)
+    targetsOnSurface = try targets(onSurface.0, onSurface.1, ofActivity: false)
+    targetsAnywhere = try targets(anywhere.0, anywhere.1, ofActivity: false)
+    activityTargetsOfDevice = try targets(ofDevice.0, ofDevice.1, ofActivity: true)
+    activityTargetsOnSurface = try targets(onSurface.0, onSurface.1, ofActivity: true)
+    activityTargetsAnywhere = try targets(anywhere.0, anywhere.1, ofActivity: true)
     history = try database.prepare(
       """
       select may_have_buzzed, outcome, environment, token_hash = ?3 from nudge_attempt
@@ -117,6 +138,80 @@ struct Statements {
       where id between ?2 and ?3 and state = 'pending'
       """)
 
+    // Live Activities. `live` repeats the condition of the partial index; ?1 is the activity, ?2 the nudge, ?3
+    // the time, ?4 to ?6 a device with its recipient and surface.
+    let live = """
+      from nudge_outbox n indexed by nudge_outbox_activity
+      where n.activity_id = ?1 and n.activity_id is not null and n.state in ('pending', 'waiting')
+      """
+    let dueOnDevice = """
+      (n.not_before_at is null or n.not_before_at <= ?3) and coalesce(n.recipient, 'owner') = ?5
+        and case when n.device_id is not null then n.device_id = ?4
+          else coalesce(n.surface, 'phone') in ('*', ?6) end
+        and not exists (select 1 from nudge_attempt b
+          where b.nudge_id = n.id and b.device_id = ?4 and b.may_have_buzzed = 1)
+      """
+    nudge = try database.prepare("select \(Nudge.columns) from nudge_outbox where id = ?1")
+    // ?7: this is an update; ?8: the newest start or end that was attempted there. An end reaches over later
+    // updates, unless a start is to come between them.
+    newerOfActivity = try database.prepare(
+      """
+      select n.id \(live) and case n.kind
+          when 'activity_end' then n.id > ?2 or (?7 and n.id < ?2 and n.id >= ?8 and not exists (
+            select 1 from nudge_outbox s indexed by nudge_outbox_activity
+            where s.activity_id = ?1 and s.activity_id is not null and s.state in ('pending', 'waiting')
+              and s.kind = 'activity_start' and s.id between n.id and ?2))
+          when 'activity_update' then ?7 and n.id > ?2
+          else 0 end
+        and \(dueOnDevice)
+      order by n.id desc limit 1
+      """)
+    pendingStart = try database.prepare(
+      """
+      select 1 \(live) and n.kind = 'activity_start' and n.id < ?2 and \(dueOnDevice)
+        and exists (select 1 from nudge_token t
+          where t.device_id = ?4 and t.kind = 'activity_start' and t.scope = n.attributes_type)
+      limit 1
+      """)
+    // ?3: this is an end. The address of the nudge itself is compared, word for word.
+    waitingOfAddress = try database.prepare(
+      """
+      select n.id \(live) and n.state = 'waiting'
+        and case n.kind when 'activity_update' then ?3 or n.id < ?2 else ?3 and n.id < ?2 end and n.id <> ?2
+        and (n.device_id, coalesce(n.recipient, 'owner'),
+          case when n.device_id is null then coalesce(n.surface, 'phone') end) is (
+          select m.device_id, coalesce(m.recipient, 'owner'),
+            case when m.device_id is null then coalesce(m.surface, 'phone') end
+          from nudge_outbox m where m.id = ?2)
+      """)
+    lastTimestamp = try database.prepare(
+      "select coalesce(last_timestamp, 0) from nudge_activity where activity_id = ?1 and device_id = ?2")
+    rememberActivity = try database.prepare(
+      """
+      insert into nudge_activity (activity_id, device_id, last_timestamp, last_nudge_id, last_turn_id)
+      values (?1, ?2, ?3, ?4, ?5)
+      on conflict (activity_id, device_id) do update set last_timestamp = excluded.last_timestamp,
+        last_nudge_id = max(coalesce(last_nudge_id, 0), excluded.last_nudge_id),
+        last_turn_id = max(coalesce(last_turn_id, 0), coalesce(excluded.last_turn_id, 0))
+      """)
+    awaitToken = try database.prepare(
+      """
+      update nudge_outbox set state = 'waiting', detail = 'for the update token of its activity'
+      where id = ?1 and state = 'pending'
+      """)
+    let wake = "update nudge_outbox set state = 'pending', detail = null where state = 'waiting' and "
+    wakeWaiting = try database.prepare(wake + "activity_id = ?1")
+    wakeBehindStart = try database.prepare(
+      wake
+        + "activity_id = (select activity_id from nudge_outbox where id = ?1 and kind = 'activity_start')")
+    firstOfActivity = try database.prepare(
+      """
+      select null, min(n.id) \(live) and n.state = 'pending' and n.not_before_at is null having count(*)
+      union all
+      select n.not_before_at, min(n.id) \(live) and n.state = 'pending' and n.not_before_at = (
+        select min(n.not_before_at) \(live) and n.state = 'pending') having count(*)
+      """)
+
     acceptRun = try database.prepare(
       """
       update nudge_attempt set outcome = 'accepted', status = 200, finished_at = ?1
@@ -131,13 +226,14 @@ struct Statements {
       """)
     closeNudge = try database.prepare(
       """
-      update nudge_outbox set state = ?2, detail = ?3, settled_at = ?4 where id = ?1 and state = 'pending'
+      update nudge_outbox set state = ?2, detail = ?3, settled_at = ?4
+      where id = ?1 and state in ('pending', 'waiting')
       """)
     // A row with a detail has ended for a reason that still holds: cancelled, or expired on the way.
     reopenNudge = try database.prepare(
       """
-      update nudge_outbox set state = 'pending', settled_at = null
-      where id = ?1 and state = 'attempted' and detail is null
+      update nudge_outbox set state = 'pending', detail = null, settled_at = null
+      where id = ?1 and ((state = 'attempted' and detail is null) or state = 'waiting')
       """)
   }
 }

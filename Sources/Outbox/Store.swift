@@ -35,6 +35,12 @@ package final class Store {
   /// Nudges with nothing left to claim, and nudges that end for another reason, of the open transaction.
   var claimed: [Int64] = []
   var closings: [Closing] = []
+  /// Nudges that a token has to be registered for.
+  var awaiting: [Int64] = []
+  /// The Live Activities that have a request on its way.
+  var flights = ActivityFlights()
+  /// No waiting row runs out before this wall time.
+  var waitingExpiry: Int64 = .max
   /// Where the removal of old rows goes on.
   var retentionPosition: Int64 = 0
   /// Whether the last claim changed anything. If not, the same claim would find the same again, and the next
@@ -95,6 +101,11 @@ package final class Store {
     self.database = database
     self.environments = environments
     self.expireAfter = expireAfter
+    do throws(SQLiteError) {
+      waitingExpiry = try expiryOfWaiting(nil) ?? .max
+    } catch {
+      throw DatabaseFile.explain(error, path: path)
+    }
   }
 
   /// A `-wal` or `-shm` that cannot be written shows at the first write, and stays closed to this connection
@@ -111,7 +122,7 @@ package final class Store {
   package func turn<Result>(
     _ body: (inout Transaction) throws(SQLiteError) -> Result
   ) throws(SQLiteError) -> Result {
-    let saved = (scan, nextAttemptID, lowWater, retentionPosition)
+    let saved = (scan, nextAttemptID, lowWater, retentionPosition, flights, waitingExpiry)
     // Whether all is written but the COMMIT.
     var isReady = false
     do throws(SQLiteError) {
@@ -128,7 +139,7 @@ package final class Store {
       commitPatience =
         isReady && error.kind == .busy
         ? min(commitPatience * 2, Store.longestPatience) : Store.shortestPatience
-      (scan, nextAttemptID, lowWater, retentionPosition) = saved
+      (scan, nextAttemptID, lowWater, retentionPosition, flights, waitingExpiry) = saved
       fanOuts.removeAll()
       throw error
     }
@@ -176,15 +187,18 @@ package protocol Dispatcher: AnyObject {
   func makeIdentifier(into identifier: inout [UInt8])
   /// The attempt row of the route that was given last is in the open transaction: the request may be made
   /// ready, but no byte of it may leave before the transaction has been committed.
-  func stage(attempt id: Int64, apnsID: [UInt8], nudge: borrowing Nudge, target: borrowing Target)
+  ///
+  /// - Parameter timestamp: of a Live Activity's event, in seconds since 1970.
+  func stage(
+    attempt id: Int64, apnsID: [UInt8], nudge: borrowing Nudge, target: borrowing Target, timestamp: Int64?)
 }
 
 /// What a nudge's own columns amount to.
 package enum Examination {
   /// It can never be sent; the words say why, naming the column.
   case invalid(String)
-  /// It can be sent to tokens of this kind and scope.
-  case deliverable(tokenKind: String, scope: String)
+  /// It can be sent to tokens of this kind and of the scope that the column holds; nil for kinds without.
+  case deliverable(tokenKind: String, scope: Nudge.Column?)
 }
 
 /// Where one device's nudge can go now.

@@ -82,7 +82,13 @@ package final class Dispatch: Dispatcher {
     if !nudge.isNull(.collapseID) {
       identifiers.appendCollapseID(nudge.bytes(.collapseID), to: &push.collapseID)
     }
-    return .deliverable(tokenKind: pushType.tokenKind, scope: "")
+    let scope: Nudge.Column? =
+      switch kind {
+      case .activityStart: .attributesType
+      case .activityUpdate, .activityEnd: .activityID
+      default: nil
+      }
+    return .deliverable(tokenKind: pushType.tokenKind, scope: scope)
   }
 
   // MARK: Which host
@@ -158,7 +164,9 @@ package final class Dispatch: Dispatcher {
     nextID.append(to: &identifier)
   }
 
-  package func stage(attempt id: Int64, apnsID: [UInt8], nudge: borrowing Nudge, target: borrowing Target) {
+  package func stage(
+    attempt id: Int64, apnsID: [UInt8], nudge: borrowing Nudge, target: borrowing Target, timestamp: Int64?
+  ) {
     guard let (host, link, topic) = chosen else { return }
     push.apnsID = apnsID
     let environment = target.environment
@@ -207,11 +215,5 @@ extension Nudge {
   @_lifetime(borrow self)
   fileprivate func given(_ column: Column) -> Span<UInt8>? {
     isNull(column) ? nil : bytes(column)
-  }
-}
-
-extension Array where Element == UInt8 {
-  init(copying bytes: Span<UInt8>) {
-    self = bytes.withUnsafeBufferPointer { Array($0) }
   }
 }

@@ -113,19 +113,21 @@ extension Wheel {
       nextRetention = now + (hasMoreHistory ? .milliseconds(100) : .seconds(3600))
     }
     if claimed > 0 { lastProgress = now }
+    // A row that waits from now on runs out some time.
+    nextTime = nil
     // A host that has room and takes nothing (a full send window): the next event, or the poll, tries again.
     if mayClaim && bounds.hasSomebody && !store.hasProgressed && store.scan.hasLeftovers {
       mayHaveWork = false
     }
     // The look before this transaction could not see them, and own commits wake nobody.
-    if settlement.reopenedNudges > 0 { mayHaveWork = true }
+    if settlement.reopenedNudges > 0 || mustExpire { mayHaveWork = true }
     try pauseThrottledDevices()
     report(settlement, claimed: claimed)
   }
 
   /// Rows that wait run out unseen; claims end the others.
   private var isExpiryDue: Bool {
-    nextExpiry <= now && stopDeadline == nil && store.scan.hasLeftovers
+    nextExpiry <= now && stopDeadline == nil && store.mayHaveExpired(now: wall)
   }
 
   /// History is removed only when nothing else is to be done.

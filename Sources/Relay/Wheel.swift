@@ -243,6 +243,6 @@ package final class Wheel {
     }
     mayHaveWork = true
     nextTime = nil
-    if store.scan.hasLeftovers { wantsRescan = true }
+    if store.hasPassedRows { wantsRescan = true }
   }
 }

@@ -15,6 +15,8 @@ struct Staged: Equatable {
   var registeredAt: Int64
   var tokenEnvironment: String?
   var isProven: Bool
+  /// Of a Live Activity's event, in seconds.
+  var timestamp: Int64?
 }
 
 /// The network's side of a claim, as a test wants it; it routes as the real one does.
@@ -42,11 +44,14 @@ final class ScriptedDispatcher: Dispatcher {
 
   func examine(_ nudge: borrowing Nudge) -> Examination {
     examined += 1
-    guard nudge.storageClass(.kind) == .text, nudge.string(.kind) == "alert" else {
-      return .invalid("kind is not alert")
-    }
     if nudge.isNull(.title) { return .invalid("title is NULL") }
-    return .deliverable(tokenKind: "alert", scope: "")
+    switch nudge.storageClass(.kind) == .text ? nudge.string(.kind) : nil {
+    case "alert": return .deliverable(tokenKind: "alert", scope: nil)
+    case "activity_start": return .deliverable(tokenKind: "activity_start", scope: .attributesType)
+    case "activity_update", "activity_end":
+      return .deliverable(tokenKind: "activity_update", scope: .activityID)
+    default: return .invalid("kind is not alert")
+    }
   }
 
   func route(_ target: borrowing Target, wrongHosts: [String]) -> Route {
@@ -82,12 +87,15 @@ final class ScriptedDispatcher: Dispatcher {
       ("00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits).utf8)
   }
 
-  func stage(attempt id: Int64, apnsID: [UInt8], nudge: borrowing Nudge, target: borrowing Target) {
+  func stage(
+    attempt id: Int64, apnsID: [UInt8], nudge: borrowing Nudge, target: borrowing Target, timestamp: Int64?
+  ) {
     rooms[chosen, default: 0] -= 1
     let entry = Staged(
       attempt: id, nudge: nudge.id, device: text(target.deviceID()), token: text(target.token()),
       environment: chosen, apnsID: apnsID, startedAt: wall, tokenID: target.tokenID,
-      registeredAt: target.registeredAt, tokenEnvironment: target.environment, isProven: target.isProven)
+      registeredAt: target.registeredAt, tokenEnvironment: target.environment, isProven: target.isProven,
+      timestamp: timestamp)
     staged.append(entry)
     history.append(entry)
   }

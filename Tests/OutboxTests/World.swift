@@ -76,6 +76,19 @@ final class World {
       """)
   }
 
+  /// Registers a device's token of a Live Activity kind.
+  func registerActivity(
+    _ device: String, kind: String = "activity_update", scope: String = "turn", token: String,
+    recipient: String = "owner", at time: Int64? = nil
+  ) throws {
+    try backend.execute(
+      """
+      insert into nudge_registration (device_id, recipient, topic, kind, scope, token, environment, registered_at)
+      values ('\(device)', '\(recipient)', 'com.example.app', '\(kind)', '\(scope)', '\(token)', 'production',
+        \(time ?? now))
+      """)
+  }
+
   static func token(_ device: String) -> String {
     device.utf8.map { String(Int($0) + 0x100, radix: 16).dropFirst() }.joined()
   }
