@@ -27,7 +27,7 @@ let package = Package(
     .target(name: "OpenSSL", dependencies: ["COpenSSL"], swiftSettings: wrapper),
     .target(
       name: "HTTP2", dependencies: ["CNghttp2", "CLinux", "OpenSSL"], swiftSettings: wrapper),
-    .target(name: "APNs", dependencies: ["HTTP2", "OpenSSL"]),
+    .target(name: "APNs", dependencies: ["HTTP2", "OpenSSL"], swiftSettings: borrowing),
     .target(
       name: "Outbox", dependencies: ["SQLite", "CLinux"],
       resources: [.embedInCode("migrations")], swiftSettings: borrowing),

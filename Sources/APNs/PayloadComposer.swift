@@ -1,7 +1,10 @@
 /// Writes the JSON body of a request from the columns of a row.
 ///
 /// `{"aps":{"alert":{...},"thread-id":...,<aps>},"conversation_id":...,<data>}`: the inside of the
-/// columns `aps` and `data` travels as the app wrote it, byte for byte. One value serves a whole worker: it keeps the memory it reads JSON with.
+/// columns `aps` and `data` travels as the app wrote it, byte for byte. A Live Activity has
+/// `"timestamp":...,"event":...,"content-state":...` and the like before the alert, with `content_state` and
+/// `attributes` as the app wrote them. One value serves a whole worker: it keeps the memory it reads JSON
+/// with.
 package struct PayloadComposer {
   /// Whether there is a payload.
   package enum Result: Equatable, Sendable {
@@ -13,195 +16,219 @@ package struct PayloadComposer {
 
   private var apsObject = JSONObject()
   private var dataObject = JSONObject()
-  private var alertObject = JSONObject()
+  private var innerObject = JSONObject()
+  /// Where the number of `timestamp` stands in the last payload, if it has one.
+  private var timestamp: Range<Int>?
 
   package init() {}
 
   /// Appends the payload to `output`, or nothing at all.
   ///
-  /// The spans are the columns' bytes, nil for NULL; an empty text counts as NULL, but an empty `aps` or
-  /// `data` is a fault. A `body` that is too long for the kind's limit is shortened, see `BodyCut`;
-  /// anything else too long is a fault.
+  /// What the kind has no use for in `activity` is ignored. A `body` that is too long for the kind's limit is
+  /// shortened, see `BodyCut`; anything else too long is a fault. The `timestamp` of a Live Activity is
+  /// a placeholder until `stamp` is called.
   package mutating func compose(
-    kind: Kind, title: Span<UInt8>?, subtitle: Span<UInt8>?, body: Span<UInt8>?,
-    conversationID: Span<UInt8>?, aps: Span<UInt8>?, data: Span<UInt8>?, into output: inout [UInt8]
+    _ kind: Kind, _ columns: PayloadColumns, activity: ActivityColumns = ActivityColumns(),
+    into output: inout [UInt8]
   ) -> Result {
     let start = output.count
+    let type = kind.pushType
+    timestamp = nil
     do throws(PayloadFault) {
-      try write(
-        kind.pushType, title: title, subtitle: subtitle, body: body, conversationID: conversationID,
-        aps: aps, data: data, into: &output)
+      try read(type, columns, activity)
+      try write(type, columns, activity, into: &output)
       return .composed
     } catch {
       output.removeLast(output.count - start)
+      timestamp = nil
       return .invalid(error.words)
     }
   }
 
-  private mutating func write(
-    _ type: PushType, title: Span<UInt8>?, subtitle: Span<UInt8>?, body: Span<UInt8>?,
-    conversationID: Span<UInt8>?, aps: Span<UInt8>?, data: Span<UInt8>?, into output: inout [UInt8]
-  ) throws(PayloadFault) {
-    if type.content == .liveActivity {
-      throw PayloadFault("Live Activities are not sent by this version")
-    }
-    let start = output.count
-    let limit = type.payloadLimit
-    var present = AlertColumns()
-    if title.isGiven { present.insert(.title) }
-    if subtitle.isGiven { present.insert(.subtitle) }
-    if body.isGiven { present.insert(.body) }
-    let hasConversation = conversationID.isGiven
-    if let aps {
-      try PayloadRule.read(aps, of: .aps, into: &apsObject, maximumDepth: JSONObject.deepest - 1)
-      try PayloadRule.checkMembers(
-        ofAps: apsObject, aps, columns: present, hasConversation: hasConversation)
-      try checkContent(type, present, aps)
-    } else if type.content == .alert, present.isEmpty {
-      throw PayloadFault(PayloadRule.nothingToShow)
-    } else if type.content == .contentAvailable || type.content == .contentChanged {
-      try PayloadRule.checkSilent(type, present)
-    }
-    if let data {
-      try PayloadRule.read(data, of: .data, into: &dataObject, maximumDepth: JSONObject.deepest)
-      try PayloadRule.checkMembers(
-        ofData: dataObject, data, hasConversation: hasConversation)
-    }
+  /// Puts the number into `timestamp` of the payload that was composed last, as often as there are devices
+  /// to send it to; a payload without one stays as it is.
+  ///
+  /// - Parameters:
+  ///   - seconds: UNIX seconds. The limit on the size was checked for ten digits, which is right until 2286.
+  ///   - payload: what `compose` appended to, with the same bytes before and up to that number.
+  package mutating func stamp(_ seconds: Int64, in payload: inout [UInt8]) {
+    guard let place = timestamp else { return }
+    let digits = String(seconds).utf8
+    payload.replaceSubrange(place, with: digits)
+    timestamp = place.lowerBound..<(place.lowerBound + digits.count)
+  }
 
-    output.append("{\"aps\":{")
-    var separator = Separator()
-    var bodyStart = 0
-    var bodyEnd = 0
-    var isCut = false
-    if !present.isEmpty {
-      separator.write(to: &output)
-      output.append("\"alert\":{")
-      var inner = Separator()
-      if let title, present.contains(.title) {
-        inner.write(to: &output)
-        output.append("\"title\":\"")
-        try PayloadRule.checkSize(title.count, of: .title, limit: limit)
-        try PayloadText.append(title, of: .title, to: &output)
-        output.append(JSONByte.quote)
-      }
-      if let subtitle, present.contains(.subtitle) {
-        inner.write(to: &output)
-        output.append("\"subtitle\":\"")
-        try PayloadRule.checkSize(subtitle.count, of: .subtitle, limit: limit)
-        try PayloadText.append(subtitle, of: .subtitle, to: &output)
-        output.append(JSONByte.quote)
-      }
-      if let body, present.contains(.body) {
-        inner.write(to: &output)
-        output.append("\"body\":\"")
-        bodyStart = output.count
-        isCut = body.count > limit
-        if isCut {
-          let head = PayloadRule.head(of: body, limit: limit)
-          try PayloadText.append(body.extracting(0..<head), of: .body, to: &output)
-          try PayloadText.check(body, from: head, of: .body)
-        } else {
-          try PayloadText.append(body, of: .body, to: &output)
-        }
-        bodyEnd = output.count
-        output.append(JSONByte.quote)
-      }
-      output.append(JSONByte.closeBrace)
-    }
-    if let conversationID, hasConversation {
-      try PayloadRule.checkSize(conversationID.count, of: .conversationID, limit: limit)
-      separator.write(to: &output)
-      output.append("\"thread-id\":\"")
-      try PayloadText.append(conversationID, of: .conversationID, to: &output)
-      output.append(JSONByte.quote)
+  // MARK: What the columns say
+
+  /// Reads the JSON columns, and checks whether the kind has what it needs and nothing twice.
+  private mutating func read(
+    _ type: PushType, _ columns: PayloadColumns, _ activity: ActivityColumns
+  ) throws(PayloadFault) {
+    if let aps = columns.aps {
+      try PayloadRule.read(aps, of: .aps, into: &apsObject, maximumDepth: JSONObject.deepest - 1)
+      try PayloadRule.checkMembers(ofAps: apsObject, aps, columns)
     }
     switch type.content {
-    case .contentAvailable where !hasMember("content-available", aps):
-      separator.write(to: &output)
-      output.append("\"content-available\":1")
-    case .contentChanged where !hasMember("content-changed", aps):
-      separator.write(to: &output)
-      output.append("\"content-changed\":true")
+    case .alert:
+      guard columns.firstShown != nil || apsShows(columns) else {
+        throw PayloadFault(PayloadRule.nothingToShow)
+      }
+    case .contentAvailable, .contentChanged:
+      try PayloadRule.checkSilent(type, columns)
+      if let aps = columns.aps { try PayloadRule.checkSilent(type, apsObject, aps) }
+    case .liveActivity(let event): try readActivity(event, columns, activity)
+    case .free: break
+    }
+    if let data = columns.data {
+      try PayloadRule.read(data, of: .data, into: &dataObject, maximumDepth: JSONObject.deepest)
+      try PayloadRule.checkMembers(ofData: dataObject, data, columns)
+    }
+  }
+
+  private mutating func readActivity(
+    _ event: ActivityEvent, _ columns: PayloadColumns, _ activity: ActivityColumns
+  ) throws(PayloadFault) {
+    if let aps = columns.aps { try ActivityRule.checkMembers(ofAps: apsObject, aps, activity) }
+    try ActivityRule.checkPresence(event, activity)
+    // They stand in `aps` in the payload: two levels down.
+    let depth = JSONObject.deepest - 2
+    if event == .start, let attributes = activity.attributes {
+      try PayloadRule.read(attributes, of: .attributes, into: &innerObject, maximumDepth: depth)
+    }
+    if let contentState = activity.contentState {
+      try PayloadRule.read(contentState, of: .contentState, into: &innerObject, maximumDepth: depth)
+    }
+    if event == .start, columns.title == nil, columns.body == nil {
+      guard let aps = columns.aps, let alert = apsObject.member("alert", in: aps),
+        ActivityRule.hasText(alert.value, aps, using: &innerObject)
+      else { throw PayloadFault(ActivityRule.noAlert) }
+    }
+  }
+
+  /// Whether there is anything to show inside `aps`: text, a badge or a sound.
+  private mutating func apsShows(_ columns: PayloadColumns) -> Bool {
+    guard let aps = columns.aps else { return false }
+    if let badge = apsObject.member("badge", in: aps), aps[badge.value.lowerBound] != UInt8(ascii: "n") {
+      return true
+    }
+    for name: StaticString in ["alert", "sound"] {
+      if let member = apsObject.member(name, in: aps),
+        PayloadRule.shows(member.value, aps, using: &innerObject)
+      {
+        return true
+      }
+    }
+    return false
+  }
+
+  private func hasAps(_ name: StaticString, _ columns: PayloadColumns) -> Bool {
+    guard let aps = columns.aps else { return false }
+    return apsObject.member(name, in: aps) != nil
+  }
+
+  // MARK: What is written
+
+  private mutating func write(
+    _ type: PushType, _ columns: PayloadColumns, _ activity: ActivityColumns, into output: inout [UInt8]
+  ) throws(PayloadFault) {
+    let start = output.count
+    let limit = type.payloadLimit
+    output.append("{\"aps\":{")
+    if case .liveActivity(let event) = type.content {
+      try writeActivity(event, columns, activity, limit: limit, into: &output)
+    }
+    let body = try writeAlert(columns, limit: limit, into: &output)
+    try output.appendMember(
+      "\"thread-id\":\"", columns.conversationID, of: .conversationID, limit: limit)
+    switch type.content {
+    case .contentAvailable where !hasAps("content-available", columns):
+      output.beginMember("\"content-available\":1")
+    case .contentChanged where !hasAps("content-changed", columns):
+      output.beginMember("\"content-changed\":true")
     default: break
     }
-    if let aps, !apsObject.members.isEmpty {
-      try PayloadRule.checkSize(apsObject.contents.count, of: .aps, limit: limit)
-      separator.write(to: &output)
-      output.append(aps, apsObject.contents)
+    if let aps = columns.aps, !apsObject.members.isEmpty {
+      try output.appendMember("", verbatim: aps, apsObject.contents, of: .aps, limit: limit)
     }
     output.append(JSONByte.closeBrace)
-    if let conversationID, hasConversation {
-      output.append(",\"conversation_id\":\"")
-      try PayloadText.append(conversationID, of: .conversationID, to: &output)
-      output.append(JSONByte.quote)
-    }
-    if let data, !dataObject.members.isEmpty {
-      try PayloadRule.checkSize(dataObject.contents.count, of: .data, limit: limit)
-      output.append(JSONByte.comma)
-      output.append(data, dataObject.contents)
+    try output.appendMember(
+      "\"conversation_id\":\"", columns.conversationID, of: .conversationID, limit: limit)
+    if let data = columns.data, !dataObject.members.isEmpty {
+      try output.appendMember("", verbatim: data, dataObject.contents, of: .data, limit: limit)
     }
     output.append(JSONByte.closeBrace)
 
     let size = output.count - start
-    guard size > limit || isCut else { return }
-    guard let body, present.contains(.body) else {
+    guard size > limit else { return }
+    guard let text = columns.body else {
       throw PayloadFault("payload is \(size) bytes, limit \(limit)")
     }
-    let fixed = size - (bodyEnd - bodyStart)
-    guard fixed <= limit else {
-      throw PayloadFault("payload is \(fixed) bytes without the body, limit \(limit)")
-    }
-    let head = isCut ? PayloadRule.head(of: body, limit: limit) : body.count
-    guard let cut = BodyCut.place(in: body.extracting(0..<head), budget: limit - fixed) else {
-      throw PayloadFault(
-        "payload is \(fixed) bytes without the body, limit \(limit): not one character of the body fits")
-    }
-    output.replaceSubrange((bodyStart + cut.escaped)..<bodyEnd, with: BodyCut.ellipsis)
+    try shorten(text, at: body, rest: size - body.count, limit: limit, in: &output)
   }
 
-  private func hasMember(_ name: StaticString, _ aps: Span<UInt8>?) -> Bool {
-    guard let aps else { return false }
-    return apsObject.member(name, in: aps) != nil
-  }
-
-  /// Whether the kind may show what the row gives, and whether an alert shows anything.
-  private mutating func checkContent(
-    _ type: PushType, _ columns: AlertColumns, _ aps: Span<UInt8>
+  /// Writes the members that only a Live Activity has.
+  private mutating func writeActivity(
+    _ event: ActivityEvent, _ columns: PayloadColumns, _ activity: ActivityColumns, limit: Int,
+    into output: inout [UInt8]
   ) throws(PayloadFault) {
-    switch type.content {
-    case .contentAvailable, .contentChanged:
-      try PayloadRule.checkSilent(type, columns)
-      try PayloadRule.checkSilent(type, apsObject, aps)
-    case .alert where columns.isEmpty:
-      if let alert = apsObject.member("alert", in: aps),
-        PayloadRule.shows(alert.value, aps, using: &alertObject)
-      {
-        return
-      }
-      if let badge = apsObject.member("badge", in: aps), aps[badge.value.lowerBound] != UInt8(ascii: "n") {
-        return
-      }
-      if let sound = apsObject.member("sound", in: aps),
-        PayloadRule.shows(sound.value, aps, using: &alertObject)
-      {
-        return
-      }
-      throw PayloadFault(PayloadRule.nothingToShow)
-    default: return
+    output.beginMember("\"timestamp\":")
+    let place = output.count
+    output.append("1000000000")
+    timestamp = place..<output.count
+    output.beginMember("\"event\":\"")
+    output.append(contentsOf: event.rawValue.utf8)
+    output.append(JSONByte.quote)
+    if let state = activity.contentState {
+      try output.appendMember(
+        "\"content-state\":", verbatim: state, 0..<state.count, of: .contentState, limit: limit)
     }
+    if event == .start, let attributes = activity.attributes {
+      try output.appendMember(
+        "\"attributes-type\":\"", activity.attributesType, of: .attributesType, limit: limit)
+      try output.appendMember(
+        "\"attributes\":", verbatim: attributes, 0..<attributes.count, of: .attributes, limit: limit)
+      if !hasAps("input-push-token", columns), !hasAps("input-push-channel", columns) {
+        output.beginMember("\"input-push-token\":1")
+      }
+    }
+    output.appendMember("\"stale-date\":", milliseconds: activity.staleAt)
+    if event == .end { output.appendMember("\"dismissal-date\":", milliseconds: activity.dismissAt) }
   }
-}
 
-/// Writes a comma before every member but the first.
-private struct Separator {
-  private var isFirst = true
-
-  mutating func write(to output: inout [UInt8]) {
-    if isFirst { isFirst = false } else { output.append(JSONByte.comma) }
+  /// Writes the alert, if there is one, and returns where the body stands in it, escaped.
+  private func writeAlert(
+    _ columns: PayloadColumns, limit: Int, into output: inout [UInt8]
+  ) throws(PayloadFault) -> Range<Int> {
+    guard columns.firstShown != nil else { return 0..<0 }
+    output.beginMember("\"alert\":{")
+    try output.appendMember("\"title\":\"", columns.title, of: .title, limit: limit)
+    try output.appendMember("\"subtitle\":\"", columns.subtitle, of: .subtitle, limit: limit)
+    var place = 0..<0
+    if let body = columns.body {
+      output.beginMember("\"body\":\"")
+      let start = output.count
+      let head = PayloadRule.head(of: body, limit: limit)
+      try PayloadText.append(body.extracting(0..<head), of: .body, to: &output)
+      try PayloadText.check(body, from: head, of: .body)
+      place = start..<output.count
+      output.append(JSONByte.quote)
+    }
+    output.append(JSONByte.closeBrace)
+    return place
   }
-}
 
-extension Optional where Wrapped == Span<UInt8> {
-  /// Whether there is a text that is not empty.
-  fileprivate var isGiven: Bool { (self?.count ?? 0) > 0 }
+  /// Cuts the body at `place` so that with the `rest` of the payload it just fits.
+  private func shorten(
+    _ body: Span<UInt8>, at place: Range<Int>, rest: Int, limit: Int, in output: inout [UInt8]
+  ) throws(PayloadFault) {
+    guard rest <= limit else {
+      throw PayloadFault("payload is \(rest) bytes without the body, limit \(limit)")
+    }
+    let head = PayloadRule.head(of: body, limit: limit)
+    guard let cut = BodyCut.place(in: body.extracting(0..<head), budget: limit - rest) else {
+      throw PayloadFault(
+        "payload is \(rest) bytes without the body, limit \(limit): not one character of the body fits")
+    }
+    output.replaceSubrange((place.lowerBound + cut.escaped)..<place.upperBound, with: BodyCut.ellipsis)
+  }
 }

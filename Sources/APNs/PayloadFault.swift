@@ -4,13 +4,3 @@ struct PayloadFault: Error {
 
   init(_ words: String) { self.words = words }
 }
-
-/// The columns that go into a payload, by the names the backend knows.
-enum PayloadColumn: String {
-  case title
-  case subtitle
-  case body
-  case conversationID = "conversation_id"
-  case aps
-  case data
-}

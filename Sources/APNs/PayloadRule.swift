@@ -1,17 +1,3 @@
-/// Which of the alert's columns a row has.
-struct AlertColumns: OptionSet {
-  let rawValue: UInt8
-
-  static let title = AlertColumns(rawValue: 1)
-  static let subtitle = AlertColumns(rawValue: 2)
-  static let body = AlertColumns(rawValue: 4)
-
-  /// The first of them, for messages.
-  var firstName: String {
-    contains(.title) ? "title" : contains(.subtitle) ? "subtitle" : "body"
-  }
-}
-
 /// What makes a row's columns unfit for a payload, one function a rule.
 enum PayloadRule {
   static let nothingToShow =
@@ -35,32 +21,32 @@ enum PayloadRule {
 
   /// No member inside `aps` is also given by a column.
   static func checkMembers(
-    ofAps object: JSONObject, _ aps: Span<UInt8>, columns: AlertColumns, hasConversation: Bool
+    ofAps object: JSONObject, _ aps: Span<UInt8>, _ columns: PayloadColumns
   ) throws(PayloadFault) {
-    if !columns.isEmpty, object.member("alert", in: aps) != nil {
-      throw PayloadFault("alert is given by \(columns.firstName) and inside aps")
+    if let column = columns.firstShown, object.member("alert", in: aps) != nil {
+      throw PayloadFault("alert is given by \(column.rawValue) and inside aps")
     }
-    if hasConversation, object.member("thread-id", in: aps) != nil {
+    if columns.conversationID != nil, object.member("thread-id", in: aps) != nil {
       throw PayloadFault("thread-id is given by conversation_id and inside aps")
     }
   }
 
   /// No member inside `data` is also given by a column.
   static func checkMembers(
-    ofData object: JSONObject, _ data: Span<UInt8>, hasConversation: Bool
+    ofData object: JSONObject, _ data: Span<UInt8>, _ columns: PayloadColumns
   ) throws(PayloadFault) {
     if object.member("aps", in: data) != nil {
       throw PayloadFault("aps is given by the column aps and inside data")
     }
-    if hasConversation, object.member("conversation_id", in: data) != nil {
+    if columns.conversationID != nil, object.member("conversation_id", in: data) != nil {
       throw PayloadFault("conversation_id is given by the column conversation_id and inside data")
     }
   }
 
   /// A kind that shows nothing has none of the columns that do.
-  static func checkSilent(_ type: PushType, _ columns: AlertColumns) throws(PayloadFault) {
-    guard columns.isEmpty else {
-      throw PayloadFault("\(columns.firstName) is given, but \(type.kind.name) shows nothing")
+  static func checkSilent(_ type: PushType, _ columns: PayloadColumns) throws(PayloadFault) {
+    if let column = columns.firstShown {
+      throw PayloadFault("\(column.rawValue) is given, but \(type.kind.name) shows nothing")
     }
   }
 
@@ -79,7 +65,7 @@ enum PayloadRule {
     _ value: Range<Int>, _ text: Span<UInt8>, using scratch: inout JSONObject
   ) -> Bool {
     switch text[value.lowerBound] {
-    case JSONByte.quote: return value.count > 2
+    case JSONByte.quote: return isText(value, text)
     case JSONByte.openBrace:
       let inner = text.extracting(value)
       // It has been read before as a part of the whole.
@@ -90,6 +76,11 @@ enum PayloadRule {
       }
     default: return false
     }
+  }
+
+  /// Whether a value is a string that is not empty.
+  static func isText(_ value: Range<Int>, _ text: Span<UInt8>) -> Bool {
+    text[value.lowerBound] == JSONByte.quote && value.count > 2
   }
 
   /// One column alone is not larger than the payload may be; so no huge column is copied.

@@ -13,8 +13,8 @@ package struct PushType: Sendable {
     case contentChanged
     /// Whatever the app agreed on with itself; may be empty.
     case free
-    /// A Live Activity's event.
-    case liveActivity
+    /// A Live Activity's event: its state, and for a start all that the phone needs to show it.
+    case liveActivity(ActivityEvent)
   }
 
   /// How long APNs keeps a push of this kind when the row does not say.
@@ -91,12 +91,12 @@ package struct PushType: Sendable {
       priorities: [10, 5, 1], .contentChanged),
     PushType(
       .activityStart, "activity_start", "liveactivity", suffix: ".push-type.liveactivity",
-      token: "activity_start", priorities: [10, 5], .liveActivity),
+      token: "activity_start", priorities: [10, 5], .liveActivity(.start)),
     PushType(
       .activityUpdate, "activity_update", "liveactivity", suffix: ".push-type.liveactivity",
-      token: "activity_update", priorities: [5, 10], .liveActivity),
+      token: "activity_update", priorities: [5, 10], .liveActivity(.update)),
     PushType(
       .activityEnd, "activity_end", "liveactivity", suffix: ".push-type.liveactivity",
-      token: "activity_update", priorities: [10, 5], .liveActivity),
+      token: "activity_update", priorities: [10, 5], .liveActivity(.end)),
   ]
 }

@@ -70,8 +70,10 @@ package final class Dispatch: Dispatcher {
     }
     push.payload.removeAll(keepingCapacity: true)
     let result = composer.compose(
-      kind: kind, title: nudge.given(.title), subtitle: nudge.given(.subtitle), body: nudge.given(.body),
-      conversationID: nudge.given(.conversationID), aps: nudge.given(.aps), data: nudge.given(.data),
+      kind,
+      PayloadColumns(
+        title: nudge.given(.title), subtitle: nudge.given(.subtitle), body: nudge.given(.body),
+        conversationID: nudge.given(.conversationID), aps: nudge.given(.aps), data: nudge.given(.data)),
       into: &push.payload)
     if case .invalid(let words) = result { return .invalid(words) }
     push.pushType = pushType.header

@@ -28,43 +28,44 @@ import Testing
   }
 
   @Test(
-    "push type, topic suffix, token kind and limit are Apple's",
+    "push type, topic suffix, token kind, limit and legal priorities are Apple's, the default first",
     arguments: [
-      (Kind.alert, "alert", "", "alert", 4096),
-      (.background, "background", "", "alert", 4096),
-      (.voip, "voip", ".voip", "voip", 5120),
-      (.location, "location", ".location-query", "location", 4096),
-      (.complication, "complication", ".complication", "complication", 4096),
-      (.fileprovider, "fileprovider", ".pushkit.fileprovider", "fileprovider", 4096),
-      (.pushtotalk, "pushtotalk", ".voip-ptt", "pushtotalk", 4096),
-      (.widgets, "widgets", ".push-type.widgets", "widgets", 4096),
-      (.controls, "controls", ".push-type.controls", "controls", 4096),
-      (.activityStart, "liveactivity", ".push-type.liveactivity", "activity_start", 4096),
-      (.activityUpdate, "liveactivity", ".push-type.liveactivity", "activity_update", 4096),
-      (.activityEnd, "liveactivity", ".push-type.liveactivity", "activity_update", 4096),
+      (Kind.alert, "alert", "", "alert", 4096, [10, 5, 1]),
+      (.background, "background", "", "alert", 4096, [5]),
+      (.voip, "voip", ".voip", "voip", 5120, [10, 5, 1]),
+      (.location, "location", ".location-query", "location", 4096, [10, 5]),
+      (.complication, "complication", ".complication", "complication", 4096, [10, 5, 1]),
+      (.fileprovider, "fileprovider", ".pushkit.fileprovider", "fileprovider", 4096, [10, 5, 1]),
+      (.pushtotalk, "pushtotalk", ".voip-ptt", "pushtotalk", 4096, [10, 5, 1]),
+      (.widgets, "widgets", ".push-type.widgets", "widgets", 4096, [10, 5, 1]),
+      (.controls, "controls", ".push-type.controls", "controls", 4096, [10, 5, 1]),
+      (.activityStart, "liveactivity", ".push-type.liveactivity", "activity_start", 4096, [10, 5]),
+      (.activityUpdate, "liveactivity", ".push-type.liveactivity", "activity_update", 4096, [5, 10]),
+      (.activityEnd, "liveactivity", ".push-type.liveactivity", "activity_update", 4096, [10, 5]),
     ])
-  func rows(kind: Kind, header: String, suffix: String, token: String, limit: Int) {
+  func rows(kind: Kind, header: String, suffix: String, token: String, limit: Int, priorities: [Int]) throws {
     let row = kind.pushType
     #expect(row.header == bytes(header))
     #expect(row.topicSuffix == bytes(suffix))
     #expect(row.tokenKind == token)
     #expect(row.payloadLimit == limit)
+    #expect(try row.priority(nil) == priorities[0])
+    for asked in -1...12 {
+      #expect((try? row.priority(Int64(asked))) == (priorities.contains(asked) ? asked : nil))
+    }
   }
 
   @Test("a priority that is an error for the kind is refused with the one to use")
-  func priorities() throws {
-    #expect(try Kind.alert.pushType.priority(nil) == 10)
-    #expect(try Kind.alert.pushType.priority(1) == 1)
-    #expect(try Kind.background.pushType.priority(nil) == 5)
-    #expect(try Kind.activityUpdate.pushType.priority(nil) == 5)
-    #expect(try Kind.activityUpdate.pushType.priority(10) == 10)
+  func priorities() {
     #expect(
       throws: HeaderFault(words: "priority 10 is an error for background, use 5")
     ) { try Kind.background.pushType.priority(10) }
-    for wrong: Int64 in [0, 2, -1, 7, 11, .max, .min] {
+    #expect(
+      throws: HeaderFault(words: "priority 1 is an error for activity_update, use 5 or 10")
+    ) { try Kind.activityUpdate.pushType.priority(1) }
+    for wrong: Int64 in [.max, .min] {
       #expect(throws: HeaderFault.self) { try Kind.alert.pushType.priority(wrong) }
     }
-    #expect(throws: HeaderFault.self) { try Kind.activityStart.pushType.priority(1) }
   }
 
   @Test("expiration is the row's own, else the store time from its creation, in whole seconds")

@@ -140,13 +140,6 @@ import Testing
     #expect(Columns(kind, subtitle: "x").words == "subtitle is given, but \(kind.name) shows nothing")
   }
 
-  @Test(
-    "Live Activities are not sent by this version",
-    arguments: [Kind.activityStart, .activityUpdate, .activityEnd])
-  func liveActivities(kind: Kind) {
-    #expect(Columns(kind, title: "x").words == "Live Activities are not sent by this version")
-  }
-
   @Test("poison in a JSON column is invalid, each kind in words of its own that quote nothing")
   func poison() {
     let deep = String(repeating: "{\"a\":", count: 5_000) + "0" + String(repeating: "}", count: 5_000)

@@ -28,10 +28,17 @@ struct Columns {
   var conversationID: [UInt8]?
   var aps: [UInt8]?
   var data: [UInt8]?
+  var attributesType: [UInt8]?
+  var attributes: [UInt8]?
+  var contentState: [UInt8]?
+  var staleAt: Int64?
+  var dismissAt: Int64?
 
   init(
     _ kind: Kind = .alert, title: String? = nil, subtitle: String? = nil, body: String? = nil,
-    conversationID: String? = nil, aps: String? = nil, data: String? = nil
+    conversationID: String? = nil, aps: String? = nil, data: String? = nil,
+    attributesType: String? = nil, attributes: String? = nil, contentState: String? = nil,
+    staleAt: Int64? = nil, dismissAt: Int64? = nil
   ) {
     self.kind = kind
     self.title = title.map(bytes)
@@ -40,14 +47,25 @@ struct Columns {
     self.conversationID = conversationID.map(bytes)
     self.aps = aps.map(bytes)
     self.data = data.map(bytes)
+    self.attributesType = attributesType.map(bytes)
+    self.attributes = attributes.map(bytes)
+    self.contentState = contentState.map(bytes)
+    self.staleAt = staleAt
+    self.dismissAt = dismissAt
   }
 
   func compose(
     with composer: inout PayloadComposer, into output: inout [UInt8]
   ) -> PayloadComposer.Result {
     composer.compose(
-      kind: kind, title: title?.span, subtitle: subtitle?.span, body: body?.span,
-      conversationID: conversationID?.span, aps: aps?.span, data: data?.span, into: &output)
+      kind,
+      PayloadColumns(
+        title: title?.span, subtitle: subtitle?.span, body: body?.span,
+        conversationID: conversationID?.span, aps: aps?.span, data: data?.span),
+      activity: ActivityColumns(
+        attributesType: attributesType?.span, attributes: attributes?.span,
+        contentState: contentState?.span, staleAt: staleAt, dismissAt: dismissAt),
+      into: &output)
   }
 
   /// The payload, or nil with the words.
