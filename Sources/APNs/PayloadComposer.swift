@@ -32,11 +32,10 @@ package struct PayloadComposer {
     into output: inout [UInt8]
   ) -> Result {
     let start = output.count
-    let type = kind.pushType
     timestamp = nil
     do throws(PayloadFault) {
-      try read(type, columns, activity)
-      try write(type, columns, activity, into: &output)
+      try read(kind, columns, activity)
+      try write(kind, columns, activity, into: &output)
       return .composed
     } catch {
       output.removeLast(output.count - start)
@@ -62,20 +61,20 @@ package struct PayloadComposer {
 
   /// Reads the JSON columns, and checks whether the kind has what it needs and nothing twice.
   private mutating func read(
-    _ type: PushType, _ columns: PayloadColumns, _ activity: ActivityColumns
+    _ kind: Kind, _ columns: PayloadColumns, _ activity: ActivityColumns
   ) throws(PayloadFault) {
     if let aps = columns.aps {
       try PayloadRule.read(aps, of: .aps, into: &apsObject, maximumDepth: JSONObject.deepest - 1)
       try PayloadRule.checkMembers(ofAps: apsObject, aps, columns)
     }
-    switch type.content {
+    switch kind.pushType.content {
     case .alert:
       guard columns.firstShown != nil || apsShows(columns) else {
         throw PayloadFault(PayloadRule.nothingToShow)
       }
     case .contentAvailable, .contentChanged:
-      try PayloadRule.checkSilent(type, columns)
-      if let aps = columns.aps { try PayloadRule.checkSilent(type, apsObject, aps) }
+      try PayloadRule.checkSilent(kind, columns)
+      if let aps = columns.aps { try PayloadRule.checkSilent(kind, apsObject, aps) }
     case .liveActivity(let event): try readActivity(event, columns, activity)
     case .free: break
     }
@@ -129,18 +128,18 @@ package struct PayloadComposer {
   // MARK: What is written
 
   private mutating func write(
-    _ type: PushType, _ columns: PayloadColumns, _ activity: ActivityColumns, into output: inout [UInt8]
+    _ kind: Kind, _ columns: PayloadColumns, _ activity: ActivityColumns, into output: inout [UInt8]
   ) throws(PayloadFault) {
     let start = output.count
-    let limit = type.payloadLimit
+    let limit = kind.pushType.payloadLimit
     output.append("{\"aps\":{")
-    if case .liveActivity(let event) = type.content {
+    if case .liveActivity(let event) = kind.pushType.content {
       try writeActivity(event, columns, activity, limit: limit, into: &output)
     }
     let body = try writeAlert(columns, limit: limit, into: &output)
     try output.appendMember(
       "\"thread-id\":\"", columns.conversationID, of: .conversationID, limit: limit)
-    switch type.content {
+    switch kind.pushType.content {
     case .contentAvailable where !hasAps("content-available", columns):
       output.beginMember("\"content-available\":1")
     case .contentChanged where !hasAps("content-changed", columns):
@@ -148,13 +147,13 @@ package struct PayloadComposer {
     default: break
     }
     if let aps = columns.aps, !apsObject.members.isEmpty {
-      try output.appendMember("", verbatim: aps, apsObject.contents, of: .aps, limit: limit)
+      try output.appendMembers(aps, apsObject.contents, of: .aps, limit: limit)
     }
     output.append(JSONByte.closeBrace)
     try output.appendMember(
       "\"conversation_id\":\"", columns.conversationID, of: .conversationID, limit: limit)
     if let data = columns.data, !dataObject.members.isEmpty {
-      try output.appendMember("", verbatim: data, dataObject.contents, of: .data, limit: limit)
+      try output.appendMembers(data, dataObject.contents, of: .data, limit: limit)
     }
     output.append(JSONByte.closeBrace)
 
@@ -180,13 +179,13 @@ package struct PayloadComposer {
     output.append(JSONByte.quote)
     if let state = activity.contentState {
       try output.appendMember(
-        "\"content-state\":", verbatim: state, 0..<state.count, of: .contentState, limit: limit)
+        "\"content-state\":", verbatim: state, of: .contentState, limit: limit)
     }
     if event == .start, let attributes = activity.attributes {
       try output.appendMember(
         "\"attributes-type\":\"", activity.attributesType, of: .attributesType, limit: limit)
       try output.appendMember(
-        "\"attributes\":", verbatim: attributes, 0..<attributes.count, of: .attributes, limit: limit)
+        "\"attributes\":", verbatim: attributes, of: .attributes, limit: limit)
       if !hasAps("input-push-token", columns), !hasAps("input-push-channel", columns) {
         output.beginMember("\"input-push-token\":1")
       }
@@ -209,7 +208,7 @@ package struct PayloadComposer {
       let start = output.count
       let head = PayloadRule.head(of: body, limit: limit)
       try PayloadText.append(body.extracting(0..<head), of: .body, to: &output)
-      try PayloadText.check(body, from: head, of: .body)
+      if head < body.count { try PayloadText.check(body, from: head, of: .body) }
       place = start..<output.count
       output.append(JSONByte.quote)
     }

@@ -2,11 +2,16 @@
 ///
 /// A `name` is given as it stands in JSON up to the value: `"title":`, and for a text `"title":"`.
 extension [UInt8] {
-  /// Begins a member: a comma unless it is the first, and the name.
+  /// Begins a member.
   mutating func beginMember(_ name: StaticString) {
+    separate()
+    append(name)
+  }
+
+  /// Writes the comma before a member that is not the first.
+  private mutating func separate() {
     // No value ends with an opening brace.
     if last != JSONByte.openBrace { append(JSONByte.comma) }
-    append(name)
   }
 
   /// Appends a text as a member, if there is one.
@@ -20,14 +25,22 @@ extension [UInt8] {
     append(JSONByte.quote)
   }
 
-  /// Appends JSON as it is: the value of the member `name`, or with an empty name members of the app's own.
+  /// Appends a whole JSON text as a member, as it is.
   mutating func appendMember(
-    _ name: StaticString, verbatim json: Span<UInt8>, _ range: Range<Int>, of column: PayloadColumn,
-    limit: Int
+    _ name: StaticString, verbatim json: Span<UInt8>, of column: PayloadColumn, limit: Int
   ) throws(PayloadFault) {
-    try PayloadRule.checkSize(range.count, of: column, limit: limit)
+    try PayloadRule.checkSize(json.count, of: column, limit: limit)
     beginMember(name)
-    append(json, range)
+    append(json, 0..<json.count)
+  }
+
+  /// Appends the members that stand in `contents` of a JSON text, as they are.
+  mutating func appendMembers(
+    _ json: Span<UInt8>, _ contents: Range<Int>, of column: PayloadColumn, limit: Int
+  ) throws(PayloadFault) {
+    try PayloadRule.checkSize(contents.count, of: column, limit: limit)
+    separate()
+    append(json, contents)
   }
 
   /// Appends a time as a member, in whole seconds, if there is one.

@@ -44,18 +44,18 @@ enum PayloadRule {
   }
 
   /// A kind that shows nothing has none of the columns that do.
-  static func checkSilent(_ type: PushType, _ columns: PayloadColumns) throws(PayloadFault) {
+  static func checkSilent(_ kind: Kind, _ columns: PayloadColumns) throws(PayloadFault) {
     if let column = columns.firstShown {
-      throw PayloadFault("\(column.rawValue) is given, but \(type.kind.name) shows nothing")
+      throw PayloadFault("\(column.rawValue) is given, but \(kind.name) shows nothing")
     }
   }
 
   /// A kind that shows nothing has none of the members that do.
   static func checkSilent(
-    _ type: PushType, _ object: JSONObject, _ aps: Span<UInt8>
+    _ kind: Kind, _ object: JSONObject, _ aps: Span<UInt8>
   ) throws(PayloadFault) {
     for name: StaticString in ["alert", "badge", "sound"] where object.member(name, in: aps) != nil {
-      throw PayloadFault("\(name) is given inside aps, but \(type.kind.name) shows nothing")
+      throw PayloadFault("\(name) is given inside aps, but \(kind.name) shows nothing")
     }
   }
 
