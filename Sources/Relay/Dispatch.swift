@@ -74,7 +74,7 @@ package final class Dispatch: Dispatcher {
       PayloadColumns(
         title: nudge.given(.title), subtitle: nudge.given(.subtitle), body: nudge.given(.body),
         conversationID: nudge.given(.conversationID), aps: nudge.given(.aps), data: nudge.given(.data)),
-      into: &push.payload)
+      activity: nudge.activityColumns(pushType), into: &push.payload)
     if case .invalid(let words) = result { return .invalid(words) }
     push.pushType = pushType.header
     push.expiration = pushType.expirationSeconds(
@@ -84,13 +84,7 @@ package final class Dispatch: Dispatcher {
     if !nudge.isNull(.collapseID) {
       identifiers.appendCollapseID(nudge.bytes(.collapseID), to: &push.collapseID)
     }
-    let scope: Nudge.Column? =
-      switch kind {
-      case .activityStart: .attributesType
-      case .activityUpdate, .activityEnd: .activityID
-      default: nil
-      }
-    return .deliverable(tokenKind: pushType.tokenKind, scope: scope)
+    return .deliverable(tokenKind: pushType.tokenKind, scope: pushType.content.scopeColumn)
   }
 
   // MARK: Which host
@@ -171,6 +165,7 @@ package final class Dispatch: Dispatcher {
   ) {
     guard let (host, link, topic) = chosen else { return }
     push.apnsID = apnsID
+    if let timestamp { composer.stamp(timestamp, in: &push.payload) }
     let environment = target.environment
     let tag = inFlight.insert(
       InFlight(
@@ -217,5 +212,27 @@ extension Nudge {
   @_lifetime(borrow self)
   fileprivate func given(_ column: Column) -> Span<UInt8>? {
     isNull(column) ? nil : bytes(column)
+  }
+
+  /// What only Live Activities have; nothing for other kinds, whatever the columns hold.
+  @_lifetime(borrow self)
+  fileprivate func activityColumns(_ type: PushType) -> ActivityColumns {
+    guard type.content.scopeColumn != nil else { return ActivityColumns() }
+    return ActivityColumns(
+      attributesType: given(.attributesType), attributes: given(.attributes),
+      contentState: given(.contentState),
+      staleAt: isNull(.staleAt) ? nil : integer(.staleAt),
+      dismissAt: isNull(.dismissAt) ? nil : integer(.dismissAt))
+  }
+}
+
+extension PushType.Content {
+  /// The column that holds the scope of the token; nil for the kinds whose tokens have none.
+  fileprivate var scopeColumn: Nudge.Column? {
+    switch self {
+    case .liveActivity(.start): .attributesType
+    case .liveActivity(.update), .liveActivity(.end): .activityID
+    default: nil
+    }
   }
 }
