@@ -100,8 +100,12 @@ struct Examination {
     return wanted == suffix
   }
 
-  /// The topic has the suffix that the push type asks for.
-  var hasSuffixOfType: Bool { typeIndex.map { PushType.table[$0].topicSuffix == suffix } ?? true }
+  /// The topic has the suffix that the push type asks for, and has it once.
+  var hasSuffixOfType: Bool {
+    guard let typeIndex else { return true }
+    return PushType.table[typeIndex].topicSuffix == suffix
+      && (suffix.isEmpty || bundleID.suffix(suffix.count) != suffix[...])
+  }
 
   var isTypeUnknown: Bool { push.type != nil && typeIndex == nil }
 

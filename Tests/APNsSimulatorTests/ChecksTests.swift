@@ -13,7 +13,8 @@ struct ChecksTests {
       {"token": "a3", "state": "unregistered"},
       {"token": "a4", "kind": "voip"},
       {"token": "a5", "kind": "activity_update", "topic": "com.example.app"},
-      {"token": "a6", "topic": "com.example.other"}
+      {"token": "a6", "topic": "com.example.other"},
+      {"token": "a7", "kind": "alert"}
     ]}
     """
 
@@ -95,6 +96,16 @@ struct ChecksTests {
     .token("DeviceTokenNotForTopic", "a6"), .token(nil, "a6", topic: "com.example.other"),
     .token("DeviceTokenNotForTopic", "ff", type: "voip"),
     .token("DeviceTokenNotForTopic", "ff", topic: "com.example.app.push-type.widgets"),
+    .token("DeviceTokenNotForTopic", "ff", type: "liveactivity"),
+    .token("DeviceTokenNotForTopic", "a5", type: "liveactivity"),
+    .token("DeviceTokenNotForTopic", "ff", topic: "com.example.app.push-type.liveactivity"),
+    .token("DeviceTokenNotForTopic", "a5", topic: "com.example.app.push-type.liveactivity"),
+    .token(
+      "DeviceTokenNotForTopic", "a7", type: "liveactivity", topic: "com.example.app.push-type.liveactivity"),
+    // The suffix once only.
+    .token(
+      "DeviceTokenNotForTopic", "ff", type: "liveactivity",
+      topic: "com.example.app.push-type.liveactivity.push-type.liveactivity"),
     // Payload.
     .body("PayloadEmpty", ""), .body(nil, String(repeating: " ", count: 4_096)),
     .body("PayloadTooLarge", String(repeating: " ", count: 4_097)),
