@@ -34,7 +34,7 @@ let package = Package(
     .target(
       name: "Relay", dependencies: ["Outbox", "APNs", "CLinux"], swiftSettings: borrowing),
     .executableTarget(name: "nudged", dependencies: ["Relay", "Outbox"]),
-    .target(name: "APNsSimulator", dependencies: ["APNs", "HTTP2", "OpenSSL", "CLinux"]),
+    .target(name: "APNsSimulator", dependencies: ["APNs", "HTTP2", "OpenSSL", "SQLite", "CLinux"]),
     .executableTarget(name: "apns-simulator", dependencies: ["APNsSimulator", "CLinux"]),
     .executableTarget(name: "nudged-bench", dependencies: ["APNs", "Outbox", "SQLite"]),
 
@@ -46,7 +46,7 @@ let package = Package(
     .testTarget(name: "RelayTests", dependencies: ["Relay", "Outbox", "APNs"]),
     .testTarget(name: "nudgedTests", dependencies: ["nudged", "Relay", "Outbox", "SQLite"]),
     .testTarget(
-      name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "APNs", "HTTP2", "OpenSSL"]),
+      name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "APNs", "HTTP2", "OpenSSL", "SQLite"]),
     .testTarget(name: "EndToEndTests", dependencies: ["SQLite"]),
   ],
   swiftLanguageModes: [.v6]

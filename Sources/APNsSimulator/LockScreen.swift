@@ -15,6 +15,7 @@ package final class LockScreen {
 
   /// As often as the eye can follow.
   private static let interval = Duration.milliseconds(50)
+  private static let longestLine = 200
 
   /// - Parameter heading: whole lines, printed first and left alone.
   package init(descriptor: Int32, heading: String) {
@@ -26,15 +27,29 @@ package final class LockScreen {
     flush()
   }
 
-  func show(_ push: Push, _ plan: Plan) {
-    let shown = Shown(push, plan)
+  func show(_ push: Push, _ plan: Plan, _ reception: Phone.Reception?) {
+    let shown = Shown(push, plan, reception)
     if isTerminal {
       model.add(shown)
       isDirty = true
     } else {
-      let time = RequestLog.time(plan.wallMilliseconds).dropFirst(11).prefix(8)
-      pending += Array((time + " " + LockScreenModel.line(shown, width: 200) + "\n").utf8)
+      say(LockScreenModel.line(shown, width: Self.longestLine), plan.wallMilliseconds)
     }
+  }
+
+  /// Shows what has become of a card without a push.
+  func show(_ card: Card, _ words: String, wallMilliseconds: Int64) {
+    if isTerminal {
+      model.put(card)
+      isDirty = true
+    } else {
+      say(LockScreenModel.line(card, words, width: Self.longestLine), wallMilliseconds)
+    }
+  }
+
+  private func say(_ line: String, _ wallMilliseconds: Int64) {
+    let time = RequestLog.time(wallMilliseconds).dropFirst(11).prefix(8)
+    pending += Array((time + " " + line + "\n").utf8)
   }
 
   /// When `update` has something to do.

@@ -4,38 +4,50 @@ struct LockScreenModel {
   private static let mostCards = 50
 
   /// The newest last.
-  private(set) var cards: [Shown] = []
+  private(set) var notices: [Shown] = []
+  /// Live Activities stand above the notifications, the newest last.
+  private(set) var cards: [Card] = []
   private(set) var badges: [(app: String, badge: String)] = []
   private(set) var notifications = 0
   private(set) var silent = 0
   private(set) var refused = 0
+  private(set) var dropped = 0
   private var lastSilent: Shown?
   private var lastRefused: Shown?
+  private var lastDropped: String?
 
-  mutating func add(_ added: Shown) {
-    var shown = added
-    if case .activity = shown.style,
-      cards.contains(where: { $0.key == shown.key && $0.timestamp > shown.timestamp })
-    {
-      shown.style = .refused("an older state of the Live Activity")
-    }
+  mutating func add(_ shown: Shown) {
     switch shown.style {
     case .refused:
       refused += 1
       lastRefused = shown
       return
+    case .dropped(let event, let objection):
+      dropped += 1
+      lastDropped = "\(event): \(objection)"
+      return
     case .silent:
       silent += 1
       lastSilent = shown
-    case .notification, .activity:
+    case .activity(_, let card): put(card)
+    case .notification:
       notifications += 1
-      if !shown.key.isEmpty { cards.removeAll { $0.key == shown.key } }
-      cards.append(shown)
-      if cards.count > Self.mostCards { cards.removeFirst() }
+      if !shown.key.isEmpty { notices.removeAll { $0.key == shown.key } }
+      notices.append(shown)
+      if notices.count > Self.mostCards { notices.removeFirst() }
     }
     guard let badge = shown.badge else { return }
     badges.removeAll { $0.app == shown.app }
     if badge != "0" { badges.append((shown.app, badge)) }
+  }
+
+  /// Shows a card as it is now.
+  mutating func put(_ card: Card) {
+    let place = cards.firstIndex { $0.number == card.number }
+    if let place { cards.remove(at: place) }
+    guard card.state != .gone else { return }
+    cards.insert(card, at: place ?? cards.count)
+    if cards.count > Self.mostCards { cards.removeFirst() }
   }
 
   /// The picture: at most `rows` lines of at most `columns` columns.
@@ -52,9 +64,13 @@ struct LockScreenModel {
     if let lastRefused {
       head.append(Self.faint("refused, \(refused): " + Self.line(lastRefused, width: 500), width))
     }
+    if let lastDropped {
+      head.append(Self.faint("dropped (inference), \(dropped): " + lastDropped, width))
+    }
     var lines = Array(head.prefix(rows))
-    for card in cards.reversed() {
-      let block = Self.block(card, width)
+    let blocks =
+      cards.reversed().map { Self.block($0, width) } + notices.reversed().map { Self.block($0, width) }
+    for block in blocks {
       guard lines.count + block.count <= rows else { break }
       lines += block
     }
@@ -62,21 +78,34 @@ struct LockScreenModel {
   }
 
   private var summary: String {
-    notifications == 0 ? "lock screen: nothing yet" : "lock screen: \(notifications) shown"
+    let counts = [(notifications, "shown"), (cards.count, "live")].filter { $0.0 > 0 }
+    return "lock screen: "
+      + (counts.isEmpty ? "nothing yet" : counts.map { "\($0) \($1)" }.joined(separator: ", "))
+  }
+
+  private static func block(_ notice: Shown, _ width: Int) -> [String] {
+    block(notice.app, title: notice.alert.title, [notice.alert.subtitle], body: notice.alert.body, [], width)
+  }
+
+  private static func block(_ card: Card, _ width: Int) -> [String] {
+    let head = ["Live Activity \(card.number)", card.app, card.status].filter { !$0.isEmpty }
+    return block(
+      head.joined(separator: " · "), title: card.title, [], body: card.text,
+      [card.alert.isEmpty ? "" : "alert: " + card.alert, card.note], width)
   }
 
   /// A card: no frame on its right, so that a character of unexpected width can break nothing.
-  private static func block(_ card: Shown, _ width: Int) -> [String] {
+  private static func block(
+    _ head: String, title: String, _ above: [String], body: String, _ below: [String], _ width: Int
+  ) -> [String] {
     let inner = max(8, width - 2)
-    var name = card.app
-    if case .activity(let event) = card.style { name = "Live Activity \(event) · \(name)" }
-    var lines = ["", "\u{1B}[2m" + TerminalText.clean(name, limit: inner) + "\u{1B}[0m"]
-    if !card.title.isEmpty {
-      lines.append("\u{1B}[1m" + TerminalText.clean(card.title, limit: inner) + "\u{1B}[0m")
+    func plain(_ texts: [String]) -> [String] {
+      texts.filter { !$0.isEmpty }.map { TerminalText.clean($0, limit: inner) }
     }
-    if !card.subtitle.isEmpty { lines.append(TerminalText.clean(card.subtitle, limit: inner)) }
-    lines += TerminalText.wrapped(card.body, width: inner, lines: 4)
-    return lines.enumerated().map { $0 == 0 ? "" : "┃ " + $1 }
+    var lines = [faint(head, inner)]
+    if !title.isEmpty { lines.append("\u{1B}[1m" + TerminalText.clean(title, limit: inner) + "\u{1B}[0m") }
+    lines += plain(above) + TerminalText.wrapped(body, width: inner, lines: 4) + plain(below)
+    return [""] + lines.map { "┃ " + $0 }
   }
 
   private static func faint(_ text: String, _ width: Int) -> String {
@@ -86,14 +115,23 @@ struct LockScreenModel {
   /// A push on one line, without any control sequence.
   static func line(_ shown: Shown, width: Int) -> String {
     let badge = shown.badge.map { " (badge \($0))" } ?? ""
-    let text = [shown.title, shown.subtitle, shown.body].filter { !$0.isEmpty }.joined(separator: " | ")
+    let text = shown.alert.line
     let words: String
     switch shown.style {
     case .notification: words = "\(shown.app): \(text)\(badge)"
-    case .activity(let event): words = "\(shown.app): Live Activity \(event): \(text)"
+    case .activity(let event, let card):
+      let fate = card.status.isEmpty ? "" : ", \(card.status)"
+      return line(card, "\(event.rawValue)\(fate): \(card.line)", width: width)
     case .silent: words = "\(shown.app): silent\(badge)"
     case .refused(let answer): words = "\(shown.app): refused: \(answer)" + (text.isEmpty ? "" : ", \(text)")
+    case .dropped(let event, let objection):
+      words = "\(shown.app): Live Activity \(event) dropped (inference): \(objection)"
     }
     return TerminalText.clean(words, limit: width)
+  }
+
+  /// What has become of a card, on one line.
+  static func line(_ card: Card, _ words: String, width: Int) -> String {
+    TerminalText.clean("\(card.app): Live Activity \(card.number) \(words)", limit: width)
   }
 }

@@ -13,6 +13,9 @@ package struct Options: Sendable {
   package var streams: UInt32 = 1_000
   package var firstStreams: UInt32 = 1
   package var isQuiet = false
+  /// The backend's database, where cards that were started by push get their update tokens.
+  package var adopt: String?
+  package var adoptAfter: Duration?
   /// Not to serve, but to print a provider token.
   package var printsToken = false
 
@@ -57,6 +60,9 @@ package enum Invocation: Sendable {
     }
     if options.productionPort != 0, options.productionPort == options.sandboxPort {
       throw fault("--production-port and --sandbox-port are the same: the two hosts need one each")
+    }
+    guard options.adoptAfter == nil || options.adopt != nil else {
+      throw fault("--adopt-after needs --adopt with the database")
     }
     guard !options.printsToken || options.directory != nil else {
       throw fault("--print-token needs the --directory with the key")
@@ -151,6 +157,21 @@ struct Flag: Sendable {
     Flag(name: "--first-streams", value: "N", help: "and before it [1]") {
       (options, value) throws(SimulatorFault) in
       options.firstStreams = try number("--first-streams", value, 0...1_000_000)
+    },
+    Flag(
+      name: "--adopt", value: "DATABASE",
+      help: "register the update token of each Live Activity that a push\n"
+        + String(repeating: " ", count: 26) + "has started there, as the app's backend would"
+    ) {
+      (options, value) throws(SimulatorFault) in options.adopt = value
+    },
+    Flag(name: "--adopt-after", value: "DURATION", help: "so long after the start, such as 200ms or 1m [2s]")
+    {
+      (options, value) throws(SimulatorFault) in
+      guard let delay = Duration(spelled: value) else {
+        throw Invocation.fault("--adopt-after is a duration such as 200ms, 2s or 1m")
+      }
+      options.adoptAfter = delay
     },
     Flag(name: "--quiet", value: nil, help: "no lock screen: print nothing but the settings") {
       (options, _) throws(SimulatorFault) in options.isQuiet = true

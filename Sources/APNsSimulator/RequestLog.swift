@@ -11,7 +11,10 @@ struct RequestLog {
     guard descriptor >= 0 else { throw Files.fault(path) }
   }
 
-  mutating func append(_ request: borrowing ServerRequest, _ push: Push, _ plan: Plan, connection: Int) {
+  mutating func append(
+    _ request: borrowing ServerRequest, _ push: Push, _ plan: Plan, _ reception: Phone.Reception?,
+    connection: Int
+  ) {
     var line: [(name: String, json: [UInt8])] = [
       ("time", JSONText.string(Self.time(plan.wallMilliseconds))),
       ("host", JSONText.string(plan.host.rawValue)),
@@ -20,6 +23,7 @@ struct RequestLog {
     ]
     if push.bodyCount > push.body.count { line.append(("body_bytes", Array(String(push.bodyCount).utf8))) }
     line.append(("answer", Self.answer(plan)))
+    if let reception { line.append(("phone", Self.phone(reception))) }
     pending += JSONText.object(line)
     pending.append(10)
   }
@@ -76,6 +80,18 @@ struct RequestLog {
     if let goaway = plan.action?.goaway { members.append(("goaway", Array(String(goaway.code).utf8))) }
     if let close = plan.action?.close {
       members.append(("close", JSONText.string(close == .before ? "before" : "after")))
+    }
+    return JSONText.object(members)
+  }
+
+  /// What the phone made of a Live Activity's push.
+  private static func phone(_ reception: Phone.Reception) -> [UInt8] {
+    var members: [(name: String, json: [UInt8])] = []
+    if let card = reception.card { members.append(("card", Array(String(card.number).utf8))) }
+    if let event = reception.event { members.append(("event", JSONText.string(event.rawValue))) }
+    if let objection = reception.objection {
+      members.append(("dropped", JSONText.string(objection)))
+      members.append(("basis", JSONText.string("inference")))
     }
     return JSONText.object(members)
   }

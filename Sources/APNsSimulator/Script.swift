@@ -94,3 +94,28 @@ struct ScriptAction: Sendable {
     }
   }
 }
+
+/// A script in force, and how many requests came since it is.
+struct ScriptRun {
+  private let script: Script
+  private var ofServer = 0
+  private var ofHost: [Environment: Int] = [:]
+  private var ofToken: [[UInt8]: Int] = [:]
+
+  init(_ script: Script) { self.script = script }
+
+  /// What the script wants done about a request; nil when no rule is for it.
+  ///
+  /// - Parameter ofConnection: the number of the request on its connection.
+  mutating func action(for push: Push, host: Environment, ofConnection: Int) -> ScriptAction? {
+    guard !script.rules.isEmpty else { return nil }
+    ofServer += 1
+    ofHost[host, default: 0] += 1
+    let token = push.token.map { TokenTable.key(push.bytes[$0]) } ?? []
+    if script.countsTokens { ofToken[token, default: 0] += 1 }
+    return script.rule(
+      for: Script.Subject(
+        token: token, host: host, ofServer: ofServer, ofHost: ofHost[host, default: 0],
+        ofConnection: ofConnection, ofToken: ofToken[token, default: 0]))?.action
+  }
+}

@@ -22,7 +22,6 @@ package final class Simulator {
   }
 
   private struct Delayed {
-    let due: ContinuousClock.Instant
     let peer: Int
     let plan: Plan
   }
@@ -47,18 +46,16 @@ package final class Simulator {
   private var scriptFile: WatchedFile?
 
   private var judge: Judge
-  private var script = Script()
+  private var script = ScriptRun(Script())
   private var answerer = Answerer()
   private var log: RequestLog?
   private var screen: LockScreen?
+  private var phone: Phone
 
   private var peers: [Int: Peer] = [:]
   private var lastPeer = 0
   private var unfinished: Set<Int> = []
-  private var delayed: [Delayed] = []
-  private var requests = 0
-  private var requestsOfHost: [Environment: Int] = [:]
-  private var requestsOfToken: [[UInt8]: Int] = [:]
+  private var delayed = Agenda<Delayed>()
 
   /// Makes or reads everything, and listens.
   package init(_ options: Options) throws(SimulatorFault) {
@@ -81,6 +78,8 @@ package final class Simulator {
     judge = Judge(
       credentials: Credentials(teamID: options.teamID, keys: material.keys),
       rules: Examination.Rules(unknownTokens: options.unknownTokens, topics: options.topics))
+    phone = Phone(
+      adopter: options.adopt.map { Adopter(database: $0, delay: options.adoptAfter ?? .seconds(2)) })
     tokensFile = WatchedFile(material.tokensFile)
     scriptFile = options.script.map { WatchedFile($0) }
     watch = try FolderWatch(filesAt: [material.tokensFile] + (options.script.map { [$0] } ?? []))
@@ -134,16 +133,18 @@ package final class Simulator {
       }
       for number in unfinished { serve(number) }
       performDue()
+      passTime()
       screen?.update(now: ContinuousClock.now)
     }
   }
 
   private func wait(_ events: inout [epoll_event]) -> Int {
-    var due = delayed.first?.due
-    if let redraw = screen?.due { due = due.map { min($0, redraw) } ?? redraw }
-    if !unfinished.isEmpty { due = ContinuousClock.now }
+    let now = ContinuousClock.now
+    let change = phone.nextChange.map { now + .milliseconds(max(0, $0 - Self.wallMilliseconds())) }
+    let due = [delayed.due, screen?.due, phone.due, change, unfinished.isEmpty ? nil : now]
+      .compactMap { $0 }.min()
     guard let due else { return max(0, Int(nudged_epoll_wait(epoll, &events, Int32(events.count), nil))) }
-    let (seconds, attoseconds) = max(.zero, due - ContinuousClock.now).components
+    let (seconds, attoseconds) = max(.zero, due - now).components
     var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
     return max(0, Int(nudged_epoll_wait(epoll, &events, Int32(events.count), &time)))
   }
@@ -213,53 +214,48 @@ package final class Simulator {
     peer.requests += 1
     let plan = Plan(
       id: id, pushID: answerer.pushID(of: push, isGood: refusal?.reason != "BadMessageId"), host: peer.host,
-      refusal: refusal, action: script.rules.isEmpty ? nil : rule(push, peer), wallMilliseconds: wall)
+      refusal: refusal, action: script.action(for: push, host: peer.host, ofConnection: peer.requests),
+      wallMilliseconds: wall)
+    let reception = phone.receive(push, plan, now: now)
     if log != nil, let request = session.withRequest(id, { $0 }) {
-      log?.append(request, push, plan, connection: peer.number)
+      log?.append(request, push, plan, reception, connection: peer.number)
     }
     if let action = plan.action {
       if !action.settings.isEmpty { session.submit(action.settings) }
       if action.sendsHints { session.inform(id, status: 103) }
     }
-    screen?.show(push, plan)
+    screen?.show(push, plan, reception)
     if let delay = plan.action?.delay {
-      let item = Delayed(due: now + delay, peer: peer.number, plan: plan)
-      let place = delayed.lastIndex { $0.due <= item.due }.map { $0 + 1 } ?? 0
-      delayed.insert(item, at: place)
+      delayed.add(Delayed(peer: peer.number, plan: plan), due: now + delay)
     } else {
       answerer.perform(plan, on: peer.connection)
     }
   }
 
-  private func rule(_ push: Push, _ peer: Peer) -> ScriptAction? {
-    requests += 1
-    requestsOfHost[peer.host, default: 0] += 1
-    let token = push.token.map { TokenTable.key(push.bytes[$0]) } ?? []
-    var ofToken = 0
-    if script.countsTokens {
-      ofToken = requestsOfToken[token, default: 0] + 1
-      requestsOfToken[token] = ofToken
-    }
-    return script.rule(
-      for: Script.Subject(
-        token: token, host: peer.host, ofServer: requests, ofHost: requestsOfHost[peer.host, default: 0],
-        ofConnection: peer.requests, ofToken: ofToken))?.action
-  }
-
   private func performDue() {
-    guard let first = delayed.first, first.due <= ContinuousClock.now else { return }
-    let now = ContinuousClock.now
-    let end = delayed.firstIndex { $0.due > now } ?? delayed.count
+    guard delayed.due != nil else { return }
     var touched: [Int: Peer] = [:]
-    for item in delayed[..<end] {
+    for item in delayed.takeDue(now: ContinuousClock.now) {
       guard let peer = peers[item.peer] else { continue }
       answerer.perform(item.plan, on: peer.connection)
       touched[item.peer] = peer
     }
-    delayed.removeFirst(end)
     for peer in touched.values {
       peer.connection.flush()
       if peer.connection.phase == .closed { remove(peer) }
+    }
+  }
+
+  // MARK: Live Activities
+
+  /// Lets time pass on the phone, and shows what has happened there besides pushes.
+  private func passTime() {
+    let wall = Self.wallMilliseconds()
+    phone.pass(to: wall, now: ContinuousClock.now)
+    for happening in phone.takeHappenings() {
+      if let token = happening.token { judge.issue(token, to: happening.card) }
+      if happening.isFault { note("Live Activity \(happening.card.number) \(happening.words)") }
+      screen?.show(happening.card, happening.words, wallMilliseconds: wall)
     }
   }
 
@@ -275,13 +271,11 @@ package final class Simulator {
 
   private func readTokens() throws(SimulatorFault) {
     guard let content = try tokensFile.changed() else { return }
-    guard let content else {
-      judge.tokens = TokenTable()
-      return
+    do throws(TextFault) { judge.tokens = try content.map(TokenTable.init) ?? TokenTable() } catch {
+      throw SimulatorFault(.configuration, "\(tokensFile.path): \(error.words(in: content ?? []))")
     }
-    do throws(TextFault) { judge.tokens = try TokenTable(content) } catch {
-      throw SimulatorFault(.configuration, "\(tokensFile.path): \(error.words(in: content))")
-    }
+    let tokens = judge.tokens
+    phone.swipe { tokens.isDead($0) }
   }
 
   /// Numbers of requests start again with each script.
@@ -293,10 +287,9 @@ package final class Simulator {
       return
     }
     guard let content else { throw SimulatorFault(.configuration, "\(path): the file is gone") }
-    do throws(TextFault) { script = try Script(content) } catch {
+    do throws(TextFault) { script = ScriptRun(try Script(content)) } catch {
       throw SimulatorFault(.configuration, "\(path): \(error.words(in: content))")
     }
-    (requests, requestsOfHost, requestsOfToken) = (0, [:], [:])
   }
 
   /// A line for the person who runs the simulator.

@@ -26,6 +26,9 @@ struct TokenTable: Sendable {
     entries.isEmpty ? nil : entries[Self.key(token)]
   }
 
+  /// Whether a push to the token is answered 410.
+  func isDead(_ token: [UInt8]) -> Bool { entries[token].map { $0.state != .good } ?? false }
+
   static func key(_ token: some Sequence<UInt8>) -> [UInt8] {
     token.map { (65...70).contains($0) ? $0 | 0x20 : $0 }
   }

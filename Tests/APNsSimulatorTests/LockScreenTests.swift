@@ -49,7 +49,7 @@ struct LockScreenTests {
     model.add(shown(#"{"aps":{"alert":"two"}}"#, collapse: "b"))
     model.add(shown(#"{"aps":{"alert":"three"}}"#, collapse: "a"))
     model.add(shown(#"{"aps":{"alert":"four"}}"#, collapse: "a", token: "cd"))
-    #expect(model.cards.map(\.body) == ["two", "three", "four"])
+    #expect(model.notices.map(\.alert.body) == ["two", "three", "four"])
   }
 
   @Test("silent and refused pushes are one faint line each, with their number")
@@ -73,39 +73,10 @@ struct LockScreenTests {
     #expect(!plain(model).contains { $0.hasPrefix("badges") })
   }
 
-  @Test("a Live Activity has one place, with its last state")
-  func activities() {
-    var model = LockScreenModel()
-    let topic = "com.example.app.push-type.liveactivity"
-    model.add(
-      shown(
-        #"{"aps":{"event":"start","alert":{"title":{"loc-key":"GO"}},"timestamp":1}}"#, type: "liveactivity",
-        topic: topic))
-    #expect(plain(model).suffix(2) == ["┃ Live Activity start · com.example.app", "┃ GO"])
-    model.add(
-      shown(
-        #"{"aps":{"event":"update","content-state":{"step":2},"timestamp":2}}"#, type: "liveactivity",
-        topic: topic))
-    #expect(model.cards.count == 1)
-    #expect(plain(model).suffix(2) == ["┃ Live Activity update · com.example.app", #"┃ {"step":2}"#])
-  }
-
-  @Test("what the phone drops from a Live Activity is not shown: an older state, a start without an alert")
-  func dropped() {
-    var model = LockScreenModel()
-    let topic = "com.example.app.push-type.liveactivity"
-    func add(_ aps: String) { model.add(shown("{\"aps\":{\(aps)}}", type: "liveactivity", topic: topic)) }
-    add(#""event":"start","timestamp":1"#)
-    #expect(plain(model).last == "refused, 1: com.example.app: refused: Live Activity start …")
-    add(#""event":"update","content-state":{"step":2},"timestamp":3"#)
-    add(#""event":"update","content-state":{"step":1},"timestamp":2"#)
-    #expect(model.cards.map(\.body) == [#"{"step":2}"#] && model.refused == 2)
-  }
-
   @Test("texts in the phone's language are shown by their keys")
   func localized() {
     let shown = shown(#"{"aps":{"alert":{"title-loc-key":"TITLE","loc-key":"BODY","loc-args":["x"]}}}"#)
-    #expect(shown.title == "TITLE" && shown.body == "BODY")
+    #expect(shown.alert.title == "TITLE" && shown.alert.body == "BODY")
   }
 
   @Test(
@@ -127,8 +98,13 @@ struct LockScreenTests {
 
   @Test("the picture fits every terminal, whatever is shown")
   func fits() {
-    var model = LockScreenModel()
     let long = String(repeating: "👨‍👩‍👧‍👦 漢字 e\u{301} wonderful ", count: 40)
+    var phone = TestPhone()
+    for content in ["{\"title\":\"\(long)\",\"text\":\"\(long)\"}", "{}"] {
+      let body = ActivityBody("start", timestamp: 1, ["content-state": content])
+      _ = phone.push(body, token: "aa")
+    }
+    var model = phone.model
     for index in 0..<60 {
       model.add(
         shown("{\"aps\":{\"alert\":{\"title\":\"\(long)\",\"body\":\"\(long)\"},\"badge\":\(index)}}"))

@@ -19,6 +19,8 @@ struct ProgramTests {
       (["--production-port", "7000", "--sandbox-port", "7000"], "are the same"),
       (["--team-id", "short"], "--team-id: team id is 5 bytes"),
       (["--unknown-tokens", "maybe"], "--unknown-tokens is accept, reject, production or sandbox"),
+      (["--adopt-after", "2s"], "--adopt-after needs --adopt"),
+      (["--adopt", "a.db", "--adopt-after", "2"], "--adopt-after is a duration such as 200ms, 2s or 1m"),
       (["--directory", "/dev/null"], "/dev/null: is not a directory"),
     ])
   func usage(_ arguments: [String], _ words: String) throws {

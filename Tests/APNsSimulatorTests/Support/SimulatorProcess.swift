@@ -155,9 +155,9 @@ final class SimulatorProcess {
   }
 }
 
-/// Asks again until it is so; false after ten seconds.
+/// Asks again until it is so; false after half a minute.
 func eventually(_ condition: () -> Bool) -> Bool {
-  let deadline = ContinuousClock.now + .seconds(10)
+  let deadline = ContinuousClock.now + .seconds(30)
   while !condition() {
     if ContinuousClock.now > deadline { return false }
     usleep(2_000)
