@@ -154,6 +154,7 @@ extension Store {
         break
       }
     }
+    scan.examined += Int(examined)
     if rotated != nil {
       scan[lane].rotation = reachedEnd ? nil : last
       hasProgressed = true

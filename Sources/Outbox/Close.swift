@@ -46,7 +46,8 @@ extension Store {
   func awaitToken(_ nudge: Int64) throws(SQLiteError) {
     statements.awaitToken.bind(1, nudge)
     try statements.awaitToken.run()
-    waitingExpiry = min(waitingExpiry, try expiryOfWaiting(nudge) ?? .max)
+    let expiry = try expiryOfWaiting(nudge)
+    waitingExpiry = [waitingExpiry, expiry].compactMap { $0 }.min()
   }
 
   /// How many devices have an attempt of this nudge, and for how many of those nothing is left to try.

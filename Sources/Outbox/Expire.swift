@@ -10,17 +10,19 @@ extension Store {
     highestAttemptedNudge = try database.integer("select max(nudge_id) from nudge_attempt") ?? 0
     let ids = try expired(now: now, limit: limit)
     for id in ids { try close(Closing(id: id, state: "expired", detail: nil), now: now) }
-    if waitingExpiry <= now && ids.count < limit { waitingExpiry = try expiryOfWaiting(nil) ?? .max }
+    if isWaitingOver(now: now) && ids.count < limit { waitingExpiry = try expiryOfWaiting(nil) }
     return ids.count >= limit
   }
 
   /// Whether rows may have run out unseen.
-  package func mayHaveExpired(now: Int64) -> Bool { scan.hasLeftovers || waitingExpiry <= now }
+  package func mayHaveExpired(now: Int64) -> Bool { scan.hasLeftovers || isWaitingOver(now: now) }
+
+  private func isWaitingOver(now: Int64) -> Bool { waitingExpiry.map { $0 <= now } ?? false }
 
   /// Whether `expire` has anything to do; read-only.
   package func hasExpired(now: Int64) throws(SQLiteError) -> Bool {
     if try !expired(now: now, limit: 1).isEmpty { return true }
-    if waitingExpiry <= now { waitingExpiry = try expiryOfWaiting(nil) ?? .max }
+    if isWaitingOver(now: now) { waitingExpiry = try expiryOfWaiting(nil) }
     return false
   }
 
@@ -94,7 +96,7 @@ extension Store {
 
   /// The next wall time at which something happens by itself: a row becomes due or runs out.
   package func nextTime(after now: Int64) throws(SQLiteError) -> Int64? {
-    var next = [scan.revisitAt ?? .max, waitingExpiry].filter { $0 > now && $0 < .max }.min()
+    var next = scan.revisitAt.flatMap { $0 > now ? $0 : nil }
     for statement in [statements.nextDue, statements.nextExpiry] {
       statement.bind(1, now)
       defer { statement.reset() }

@@ -103,6 +103,8 @@ package struct Scan {
     }
   }
 
+  /// How many rows were examined since all positions stood at the start.
+  package internal(set) var examined = 0
   /// Whether the last claim began behind the fan-outs.
   var isTurned = false
   var lanes: [Positions] = Array(repeating: Positions(), count: Lane.allCases.count)

@@ -39,8 +39,8 @@ package final class Store {
   var awaiting: [Int64] = []
   /// The Live Activities that have a request on its way.
   var flights = ActivityFlights()
-  /// No waiting row runs out before this wall time.
-  var waitingExpiry: Int64 = .max
+  /// No row that waits for a token runs out before this wall time (milliseconds); nil when none waits.
+  package internal(set) var waitingExpiry: Int64?
   /// Where the removal of old rows goes on.
   var retentionPosition: Int64 = 0
   /// Whether the last claim changed anything. If not, the same claim would find the same again, and the next
@@ -102,7 +102,7 @@ package final class Store {
     self.environments = environments
     self.expireAfter = expireAfter
     do throws(SQLiteError) {
-      waitingExpiry = try expiryOfWaiting(nil) ?? .max
+      waitingExpiry = try expiryOfWaiting(nil)
     } catch {
       throw DatabaseFile.explain(error, path: path)
     }

@@ -55,7 +55,7 @@ extension Wheel {
       mayHaveWork = true
       return true
     }
-    guard mayHaveWork || store.scan.hasLeftovers else { return false }
+    guard mayHaveWork || wantsRescan || store.scan.hasLeftovers else { return false }
     // With every stream taken there is nobody to look for, until answers stop coming.
     isCrowded = bounds.environments.isEmpty && !bounds.isFirstLook
     guard !isCrowded else { return false }
@@ -63,9 +63,10 @@ extension Wheel {
     // Not before the end was reached: else a backend that commits all the time would hold the scan to its first
     // part, and rows for a host that is well would never be seen behind those for a paused one.
     if !mayHaveWork && wantsRescan && rescanAllowedAt <= now {
+      // The pause grows with what the last scan had to look at, so that rescans take a small part of the time.
+      rescanAllowedAt = now + .milliseconds(min(max(store.scan.examined, 5), 1000))
       store.scan.restart()
       wantsRescan = false
-      rescanAllowedAt = now + .seconds(1)
       mayHaveWork = try store.hasWork(now: wall, within: bounds)
     }
     if !mayHaveWork && nextTime == nil { nextTime = try store.nextTime(after: wall) }
@@ -113,8 +114,6 @@ extension Wheel {
       nextRetention = now + (hasMoreHistory ? .milliseconds(100) : .seconds(3600))
     }
     if claimed > 0 { lastProgress = now }
-    // A row that waits from now on runs out some time.
-    nextTime = nil
     // A host that has room and takes nothing (a full send window): the next event, or the poll, tries again.
     if mayClaim && bounds.hasSomebody && !store.hasProgressed && store.scan.hasLeftovers {
       mayHaveWork = false

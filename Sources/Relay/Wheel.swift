@@ -154,10 +154,16 @@ package final class Wheel {
     if let look = watch.nextLook { next = min(next, look) }
     if !finishes.isEmpty {
       next = min(next, lockFreeAt)
-    } else if mayHaveWork && stopDeadline == nil {
-      next = min(next, isCrowded ? max(lockFreeAt, lastProgress + Wheel.patience) : lockFreeAt)
+    } else if (mayHaveWork || wantsRescan) && stopDeadline == nil {
+      let allowed = mayHaveWork ? lockFreeAt : max(rescanAllowedAt, lockFreeAt)
+      next = min(next, isCrowded ? max(allowed, lastProgress + Wheel.patience) : allowed)
     }
-    if stopDeadline == nil && store.scan.hasLeftovers { next = min(next, max(nextExpiry, lockFreeAt)) }
+    if stopDeadline == nil {
+      if store.scan.hasLeftovers { next = min(next, max(nextExpiry, lockFreeAt)) }
+      if let expiry = store.waitingExpiry {
+        next = min(next, max(nextExpiry, lockFreeAt, now + .milliseconds(max(0, expiry - clock.wall()))))
+      }
+    }
     if let stopDeadline { next = min(next, stopDeadline) }
     if let nextTime {
       next = min(next, now + .milliseconds(max(0, nextTime - clock.wall())))
