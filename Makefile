@@ -8,7 +8,7 @@ SWIFT_FLAGS ?=
 DEBUG_BUILD = swift build --build-tests -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps demo build test soak lint fuzz sanitize bench install clean
+.PHONY: help deps demo build test soak lint fuzz sanitize bench regress install clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -52,8 +52,8 @@ fuzz: deps ## feed what comes from outside with nonsense, FUZZ_TIME=20 seconds f
 	done
 
 # The test runner's own leaks are not ours; faketime and preloaded libraries do not go with a sanitizer, nor do
-# bounds on memory and time.
-SANITIZED_TESTS = --skip-build --disable-xctest --skip 'silentForAMinute|longPauses|ClockTests|HistoryTests|SoakTests'
+# bounds on memory and time, nor valgrind.
+SANITIZED_TESTS = --skip-build --disable-xctest --skip 'silentForAMinute|longPauses|ClockTests|HistoryTests|SoakTests|BenchTests'
 
 sanitize: deps ## run the tests under the thread and the address sanitizer
 	for sanitizer in thread address; do \
@@ -68,9 +68,18 @@ demo: ## see it work: installs what is missing, builds, and runs the main job ag
 	swift build -c release --static-swift-stdlib --product nudged $(SWIFT_FLAGS)
 	@scripts/demo .build/release
 
-bench: deps ## measure against the figures of the README
-	swift build -c release --static-swift-stdlib
+# What `bench` measures and how: BENCH_FLAGS="--quick", "--only backlog,idle", "--list", "--help".
+BENCH_FLAGS ?=
+
+bench: deps ## measure all that there are figures for, in one table (BENCH_FLAGS=--quick: in a minute)
+	@scripts/deps regress
+	swift build -c release --static-swift-stdlib $(SWIFT_FLAGS)
 	.build/release/nudged-bench $(BENCH_FLAGS)
+
+regress: ## count instructions and allocations for each nudge; fail when they have grown by more than a tenth
+	@scripts/deps regress
+	swift build -c release --static-swift-stdlib $(SWIFT_FLAGS)
+	.build/release/nudged-bench --only counts --check
 
 install: build ## install the binary and the audit queries below PREFIX (/usr/local)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/nudged/audit

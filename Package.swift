@@ -36,7 +36,9 @@ let package = Package(
     .executableTarget(name: "nudged", dependencies: ["Relay", "Outbox"]),
     .target(name: "APNsSimulator", dependencies: ["APNs", "HTTP2", "OpenSSL", "SQLite", "CLinux"]),
     .executableTarget(name: "apns-simulator", dependencies: ["APNsSimulator", "CLinux"]),
-    .executableTarget(name: "nudged-bench", dependencies: ["APNs", "Outbox", "SQLite"]),
+    .executableTarget(
+      name: "nudged-bench",
+      dependencies: ["APNsSimulator", "HTTP2", "OpenSSL", "Outbox", "SQLite", "CLinux"]),
 
     .testTarget(name: "SQLiteTests", dependencies: ["SQLite"]),
     .testTarget(name: "OpenSSLTests", dependencies: ["OpenSSL"]),
@@ -45,6 +47,7 @@ let package = Package(
     .testTarget(name: "OutboxTests", dependencies: ["Outbox", "SQLite"]),
     .testTarget(name: "RelayTests", dependencies: ["Relay", "Outbox", "APNs"]),
     .testTarget(name: "nudgedTests", dependencies: ["nudged", "Relay", "Outbox", "SQLite"]),
+    .testTarget(name: "nudgedBenchTests", dependencies: ["nudged-bench"]),
     .testTarget(
       name: "APNsSimulatorTests", dependencies: ["APNsSimulator", "APNs", "HTTP2", "OpenSSL", "SQLite"]),
     .testTarget(name: "EndToEndTests", dependencies: ["SQLite"]),

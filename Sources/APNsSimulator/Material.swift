@@ -9,16 +9,16 @@ package struct Material {
   static let keyID = "LOCALKEY01"
 
   package let directory: String
-  var authorityFile: String { directory + "/ca.pem" }
-  var certificateFile: String { directory + "/server.pem" }
-  var certificateKeyFile: String { directory + "/server.key" }
+  package var authorityFile: String { directory + "/ca.pem" }
+  package var certificateFile: String { directory + "/server.pem" }
+  package var certificateKeyFile: String { directory + "/server.key" }
   package var settingsFile: String { directory + "/settings.env" }
   package var tokensFile: String { directory + "/tokens.json" }
 
   /// Every key in the directory by its id.
   let keys: [String: VerifyingKey]
   /// The file of the key to use.
-  let keyFile: String
+  package let keyFile: String
 
   /// - Parameter directory: made when it is missing; nil for a new temporary one.
   package init(directory: String?) throws(SimulatorFault) {
