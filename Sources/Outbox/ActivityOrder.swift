@@ -96,8 +96,9 @@ extension Store {
     let select = statements.nudge
     select.bind(1, id)
     guard try select.step() else { return false }
-    let judgement = judge(Nudge(select), now: now, by: dispatcher)
-    select.reset()
+    defer { select.reset() }
+    let nudge = Nudge(select)
+    let judgement = judge(nudge, now: now, by: dispatcher)
     guard case .closing(let closing) = judgement else { return true }
     try close(closing, now: now)
     return false
