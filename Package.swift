@@ -33,7 +33,7 @@ let package = Package(
       resources: [.embedInCode("migrations")], swiftSettings: borrowing),
     .target(
       name: "Relay", dependencies: ["Outbox", "APNs", "CLinux"], swiftSettings: borrowing),
-    .executableTarget(name: "nudged", dependencies: ["Relay", "Outbox"]),
+    .executableTarget(name: "nudged", dependencies: ["Relay", "Outbox", "CLinux"]),
     .target(name: "APNsSimulator", dependencies: ["APNs", "HTTP2", "OpenSSL", "SQLite", "CLinux"]),
     .executableTarget(name: "apns-simulator", dependencies: ["APNsSimulator", "CLinux"]),
     .executableTarget(

@@ -329,7 +329,7 @@ end;
 
 -- Audits. Times named _at are milliseconds, the same name without _at is ISO text in UTC.
 
--- A line per attempt, and a line per nudge that ended without one.
+-- A line per attempt, and a line per nudge that has none. What is still open, without one, has no time (at) yet.
 create view if not exists nudge_audit as
 select a.nudge_id as nudge_id, a.id as attempt_id,
   a.started_at as at, strftime('%Y-%m-%dT%H:%M:%fZ', a.started_at / 1000.0, 'unixepoch') as time,
@@ -354,7 +354,10 @@ select a.nudge_id as nudge_id, a.id as attempt_id,
   strftime('%Y-%m-%dT%H:%M:%fZ', n.settled_at / 1000.0, 'unixepoch') as settled,
   -- from the moment the nudge was due to its request, and from the request to the answer
   a.started_at - max(n.created_at, coalesce(n.not_before_at, n.created_at)) as queue_ms,
-  a.finished_at - a.started_at as latency_ms
+  a.finished_at - a.started_at as latency_ms,
+  n.not_before_at as not_before_at,
+  case when typeof(n.not_before_at) = 'integer'
+    then strftime('%Y-%m-%dT%H:%M:%fZ', n.not_before_at / 1000.0, 'unixepoch') end as not_before
 from nudge_attempt a
   left join nudge_outbox n on n.id = a.nudge_id
   left join nudge_device d on d.device_id = a.device_id
@@ -381,11 +384,13 @@ select n.id, null,
   n.settled_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', n.settled_at / 1000.0, 'unixepoch'),
   null,
-  null
+  null,
+  n.not_before_at,
+  case when typeof(n.not_before_at) = 'integer'
+    then strftime('%Y-%m-%dT%H:%M:%fZ', n.not_before_at / 1000.0, 'unixepoch') end
 from nudge_outbox n
   left join nudge_device d on d.device_id = n.device_id
-where n.state not in ('pending', 'waiting')
-  and not exists (select 1 from nudge_attempt a where a.nudge_id = n.id);
+where not exists (select 1 from nudge_attempt a where a.nudge_id = n.id);
 
 -- A line per UTC day: nudges by the day they were created (NULL: not a time), attempts by the day they began.
 create view if not exists nudge_daily as

@@ -24,3 +24,11 @@ static inline int nudged_epoll_wait(int epoll, struct epoll_event *events, int c
   }
   return epoll_wait(epoll, events, count, milliseconds);
 }
+
+#include <wchar.h>
+
+// X/Open's; the Glibc module declares none of these.
+extern int wcwidth(wchar_t character);
+
+// Columns of a terminal that a character takes (wcwidth(3)): -1 for what has none.
+static inline int nudged_columns(unsigned int scalar) { return wcwidth((wchar_t)scalar); }

@@ -126,6 +126,11 @@ import CSQLite
     isNull(column) ? nil : integer(column)
   }
 
+  /// The column as a floating-point number; other storage classes are converted by SQLite's rules.
+  package func real(_ column: Int32) -> Double {
+    unsafe sqlite3_column_double(handle, column)
+  }
+
   /// The bytes of the column as SQLite stores them (text in UTF-8, a blob as it is, empty for NULL).
   ///
   /// Nothing is cut at a NUL byte and nothing is checked. The span borrows SQLite's own memory: it is good

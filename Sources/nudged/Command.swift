@@ -17,7 +17,7 @@ struct Outcome: Equatable, Sendable {
 
 /// The commands by name; `options` says which flags each takes.
 enum CommandName: String, CaseIterable, Sendable {
-  case migrate, run, send, register, devices
+  case migrate, run, send, register, devices, audit
 
   var type: any Command.Type {
     switch self {
@@ -26,6 +26,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case .send: Send.self
     case .register: Register.self
     case .devices: Devices.self
+    case .audit: Audit.self
     }
   }
 
@@ -37,6 +38,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case .send: "insert a nudge, as a backend would, and print its id"
     case .register: "register a device and one of its tokens"
     case .devices: "list devices and their tokens"
+    case .audit: "say what became of nudges, and why a phone stayed silent"
     }
   }
 
@@ -68,6 +70,13 @@ enum CommandName: String, CaseIterable, Sendable {
     case .devices:
       """
       Lists every device with its tokens. Tokens are secrets of a kind: only their first digits are shown.
+      """
+    case .audit:
+      """
+      Lists what became of nudges, a line for each request and for each nudge without one, the newest last,
+      and behind them what is still open and why. The database is only read.
+      TIME is how long ago (24h), a date or time (2026-11-30, 2026-11-30T08:00, UTC unless it says otherwise),
+      or milliseconds since 1970 UTC.
       """
     }
   }

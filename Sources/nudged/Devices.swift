@@ -1,4 +1,3 @@
-import Glibc
 import Outbox
 import Relay
 
@@ -43,13 +42,5 @@ struct Devices: Command {
   }
 
   /// `2026-11-30T19:03:46Z`, or nothing for nil.
-  private func date(_ milliseconds: Int64?) -> String {
-    guard let milliseconds else { return "" }
-    var seconds = time_t(milliseconds / 1000)
-    var parts = tm()
-    guard gmtime_r(&seconds, &parts) != nil else { return "\(milliseconds)" }
-    func two(_ number: Int32) -> String { (number < 10 ? "0" : "") + "\(number)" }
-    return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
-      + "T\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))Z"
-  }
+  private func date(_ milliseconds: Int64?) -> String { milliseconds.map(WallTime.text) ?? "" }
 }

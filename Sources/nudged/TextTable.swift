@@ -1,40 +1,68 @@
 /// Columns aligned with spaces, for people.
 struct TextTable {
-  private var rows: [[String]]
+  /// How the last cell of a row is to be read.
+  enum Tone: String {
+    case good = "32"
+    case bad = "31"
+    case doubtful = "33"
+    case quiet = "2"
+  }
 
-  init(header: [String]) { rows = [header] }
+  private var rows: [(cells: [String], tone: Tone?)]
 
-  /// Adds a row; an empty cell shows as a dash.
-  mutating func append(_ row: [String]) {
-    rows.append(row.map { $0.isEmpty ? "-" : TextTable.printable($0) })
+  init(header: [String]) { rows = [(header, nil)] }
+
+  /// Adds a row; an empty cell shows as a dash. With a tone its last cell is coloured (ECMA-48, SGR).
+  mutating func append(_ row: [String], _ tone: Tone? = nil) {
+    rows.append((row.map { $0.isEmpty ? "-" : TextTable.printable($0) }, tone))
   }
 
   var text: String {
-    let width = rows.map(\.count).max() ?? 0
-    let widths = (0..<width).map { column in
-      rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0
+    var widths: [Int] = []
+    let lengths = rows.map { $0.cells.map(TextTable.columns) }
+    for row in lengths {
+      for (column, length) in row.enumerated() {
+        if column == widths.count { widths.append(0) }
+        widths[column] = max(widths[column], length)
+      }
     }
-    return rows.map { row in
+    return zip(rows, lengths).map { row, lengths in
       var line = ""
-      for (column, cell) in row.enumerated() {
-        line += cell
-        guard column + 1 < row.count else { continue }
-        line += String(repeating: " ", count: widths[column] - cell.count + 2)
+      for (column, cell) in row.cells.enumerated() {
+        let isLast = column + 1 == row.cells.count
+        if isLast, let tone = row.tone {
+          line += "\u{1b}[\(tone.rawValue)m\(cell)\u{1b}[0m"
+        } else {
+          line += cell
+        }
+        if !isLast { line += String(repeating: " ", count: widths[column] - lengths[column] + 2) }
       }
       return line + "\n"
     }.joined()
+  }
+
+  private static func columns(_ text: String) -> Int {
+    text.unicodeScalars.reduce(0) { $0 + Terminal.columns($1) }
   }
 
   /// The text without characters that would move the cursor or colour the terminal.
   static func printable(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {
-      switch scalar.properties.generalCategory {
-      case .control, .format, .lineSeparator, .paragraphSeparator:
+      if isPrintable(scalar) {
+        result.unicodeScalars.append(scalar)
+      } else {
         result += "\\u{\(String(scalar.value, radix: 16))}"
-      default: result.unicodeScalars.append(scalar)
       }
     }
     return result
+  }
+
+  /// Whether a scalar stays where it is put: no control character, and none that joins or turns others.
+  static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator: false
+    default: true
+    }
   }
 }

@@ -55,6 +55,75 @@ struct AuditQueryTests {
     }
   }
 
+  @Test("activity.sql tells a Live Activity's story: start, token, updates that waited, and its end")
+  func activity() async throws {
+    try await scenario { s in
+      func nudge(_ kind: String, at offset: Int64) throws -> Int64 {
+        try s.backend.nudge([
+          "kind": .text(kind), "activity_id": "ride-3", "record_id": "r-1",
+          "created_at": .integer(ten + offset),
+        ])
+      }
+      let start = try nudge("activity_start", at: 0)
+      try attempt(s, start, "phone-1", at: ten + 5, took: 40, "accepted", 200)
+      try settle(s, start, "attempted", at: ten + 5)
+      try s.backend.run(
+        "insert into nudge_activity (device_id, activity_id, started_at) values ('phone-1', 'ride-3', ?)",
+        [.integer(ten + 45)])
+      let early = try nudge("activity_update", at: 50)
+      try settle(s, early, "superseded", at: ten + 60, detail: "by nudge 3")
+      let update = try nudge("activity_update", at: 60)
+      try s.backend.register(
+        "phone-1", token: token(2), environment: "sandbox", kind: "activity_update", scope: "ride-3",
+        registeredAt: ten + 70)
+      try attempt(s, update, "phone-1", at: ten + 80, took: 10, "unanswered", nil, environment: "sandbox")
+      try settle(s, update, "attempted", at: ten + 80)
+      try s.backend.run("update nudge_activity set ended_at = ?", [.integer(ten + 200)])
+      let late = try nudge("activity_end", at: 300)
+      try s.backend.run("update nudge_outbox set state = 'waiting' where id = ?", [.integer(late)])
+      try s.backend.nudge(["activity_id": "ride-4"])
+      func time(_ offset: String) -> String { "2026-11-30T10:00:00.\(offset)Z" }
+      #expect(
+        try ask(s, "activity", ["activity": "ride-3"]) == [
+          "\(time("000"))||1|activity_start written|for owner, about record r-1",
+          "\(time("005"))|phone-1|1|sent|alert token, production",
+          "\(time("045"))|phone-1|1|accepted|200, after 40 ms",
+          "\(time("045"))|phone-1||activity started|",
+          "\(time("050"))||2|activity_update written|for owner, about record r-1",
+          "\(time("060"))||3|activity_update written|for owner, about record r-1",
+          "\(time("060"))||2|superseded|by nudge 3",
+          "\(time("070"))|phone-1||update token registered|sandbox",
+          "\(time("080"))|phone-1|3|sent|alert token, sandbox",
+          "\(time("090"))|phone-1|3|unanswered|no status, after 10 ms",
+          "\(time("200"))|phone-1||activity over|later nudges about it are not sent",
+          "\(time("300"))||4|activity_end written|for owner, about record r-1",
+          "||4|waiting|",
+        ])
+      #expect(
+        try ask(s, "record", ["record": "r-1"]).first?.hasSuffix(
+          "activity_start of activity ride-3 for owner, surface phone") == true)
+    }
+  }
+
+  @Test("a parameter that is given empty, as a web form sends it, is none")
+  func emptyParameters() async throws {
+    try await scenario { s in
+      let id = try s.backend.nudge(["title": "T"])
+      try attempt(s, id, "phone-1", at: now(), took: 5, "rejected", 503)
+      try settle(s, id, "attempted", at: now())
+      for (name, parameters) in [
+        ("burned", ["since", "until"]), ("why-not", ["record", "since"]), ("last-day", ["since"]),
+        ("latency-by-hour", ["since"]),
+      ] {
+        let answer = try ask(s, name)
+        #expect(!answer.isEmpty && answer.first?.hasSuffix("|0") == false, "\(name)")
+        #expect(
+          try ask(s, name, Dictionary(uniqueKeysWithValues: parameters.map { ($0, "''") })) == answer,
+          "\(name)")
+      }
+    }
+  }
+
   @Test("why-not.sql gives each nudge that reached nobody its reason, and no other")
   func whyNot() async throws {
     try await scenario { s in
@@ -284,7 +353,7 @@ struct AuditQueryTests {
   func files() async throws {
     try await scenario { s in
       let names = try FileManager.default.contentsOfDirectory(atPath: "\(Paths.package)/deploy/audit")
-      #expect(names.count == 7)
+      #expect(names.count == 8)
       for name in names {
         let file = try String(contentsOfFile: "\(Paths.package)/deploy/audit/\(name)", encoding: .utf8)
         #expect(file.contains("\".read deploy/audit/\(name)\"\n"))

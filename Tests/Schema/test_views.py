@@ -45,14 +45,19 @@ class Views(SchemaCase):
         self.sent(not_before_at=NOW - 7)
         self.assertEqual(self.value("select queue_ms from nudge_audit"), 7)
 
-    def test_a_line_per_end_without_an_attempt(self):
+    def test_a_line_per_nudge_without_an_attempt(self):
         for state in ENDS_WITHOUT_ATTEMPT:
             self.settle(self.insert(created_at=NOW, device_id="d7"), state, "because")
         for state in ("pending", "waiting"):
-            self.db.execute("update nudge_outbox set state = ? where id = ?", (state, self.insert()))
+            self.db.execute("update nudge_outbox set state = ? where id = ?",
+                            (state, self.insert(created_at=NOW, not_before_at=NOW + 1)))
         lines = self.named("select * from nudge_audit order by nudge_id")
-        self.assertEqual([l["state"] for l in lines], list(ENDS_WITHOUT_ATTEMPT))
-        for line in lines:
+        self.assertEqual([l["state"] for l in lines], list(ENDS_WITHOUT_ATTEMPT) + ["pending", "waiting"])
+        for line in lines[-2:]:
+            self.assertEqual((line["attempt_id"], line["at"], line["time"], line["created_at"], line["not_before_at"]),
+                             (None, None, None, NOW, NOW + 1))
+            self.assertEqual(line["not_before"], "2026-09-21T14:13:20.001Z")
+        for line in lines[:-2]:
             self.assertEqual((line["attempt_id"], line["outcome"], line["detail"], line["at"], line["device_id"]),
                              (None, None, "because", NOW + 900, "d7"))
             self.assertEqual(line["time"], "2026-09-21T14:13:20.900Z")

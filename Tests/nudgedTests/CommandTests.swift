@@ -32,18 +32,21 @@ struct CommandTests {
   @Test("every command has the exit code for a database that it cannot use")
   func databaseFaults() throws {
     let noise = try folder.write("noise.db", String(repeating: "noise ", count: 1000))
-    for command in ["migrate", "send", "register", "devices"] {
-      expectFailure([command], .configuration, "--database (or NUDGED_DATABASE)")
-      expectFailure([command, "--database", folder.file("no.db")], .noDatabase, "no.db")
-      expectFailure([command, "--database", noise], .malformedDatabase, "noise.db", "not a database")
-      expectFailure([command, "--database", folder.path], .inputOutput, "is a directory", "owner", "mode")
-      guard command != "migrate" else { continue }
-      expectFailure([command, "--database", path], .malformedDatabase, "nudged migrate --database \(path)")
+    let commands = [
+      ["migrate"], ["send"], ["register"], ["devices"], ["audit"],
+    ]
+    for command in commands {
+      expectFailure(command, .configuration, "--database (or NUDGED_DATABASE)")
+      expectFailure(command + ["--database", folder.file("no.db")], .noDatabase, "no.db")
+      expectFailure(command + ["--database", noise], .malformedDatabase, "noise.db", "not a database")
+      expectFailure(command + ["--database", folder.path], .inputOutput, "is a directory", "owner", "mode")
+      guard command != ["migrate"] else { continue }
+      expectFailure(command + ["--database", path], .malformedDatabase, "nudged migrate --database \(path)")
     }
     try migrated().execute("insert into nudge_schema values (99, 0)")
-    for command in ["migrate", "send", "register", "devices"] {
+    for command in commands {
       expectFailure(
-        [command, "--database", path], .malformedDatabase, "version 99 is newer", "upgrade nudged")
+        command + ["--database", path], .malformedDatabase, "version 99 is newer", "upgrade nudged")
     }
   }
 

@@ -9,10 +9,10 @@
 with settings(since, until) as (
   select
     case when typeof(:since) = 'integer' then :since
-      else cast((julianday(coalesce(:since, datetime('now', '-1 day'))) - 2440587.5) * 86400000 + 0.5 as integer)
+      else cast((julianday(coalesce(nullif(:since, ''), datetime('now', '-1 day'))) - 2440587.5) * 86400000 + 0.5 as integer)
       end,
     case when typeof(:until) = 'integer' then :until
-      else cast((julianday(coalesce(:until, datetime('now', '+1 day'))) - 2440587.5) * 86400000 + 0.5 as integer)
+      else cast((julianday(coalesce(nullif(:until, ''), datetime('now', '+1 day'))) - 2440587.5) * 86400000 + 0.5 as integer)
       end
 ),
 burned(at, nudge, device, how, may_have_arrived) as (

@@ -1,4 +1,4 @@
--- The last 24 hours, or since :since: what became of the nudges written in that time, and how their attempts ended.
+-- The last 24 hours: what became of the nudges written in that time, or since :since, and how their attempts ended.
 --
 --     sqlite3 -box app.db ".read deploy/audit/last-day.sql"
 --
@@ -6,7 +6,7 @@
 
 with settings(since) as (
   select case when typeof(:since) = 'integer' then :since
-    else cast((julianday(coalesce(:since, datetime('now', '-1 day'))) - 2440587.5) * 86400000 + 0.5 as integer)
+    else cast((julianday(coalesce(nullif(:since, ''), datetime('now', '-1 day'))) - 2440587.5) * 86400000 + 0.5 as integer)
     end
 ),
 nudge(id, state) as (

@@ -1,4 +1,4 @@
--- Latency by hour (UTC), in milliseconds, of the last 24 hours or since :since.
+-- Latency by hour: milliseconds of the last 24 hours, or since :since; hours are in UTC.
 --
 --     sqlite3 -box app.db ".read deploy/audit/latency-by-hour.sql"
 --     sqlite3 -box app.db ".parameter set :since \"'2026-11-29'\"" ".read deploy/audit/latency-by-hour.sql"
@@ -8,7 +8,7 @@
 
 with settings(since) as (
   select case when typeof(:since) = 'integer' then :since
-    else cast((julianday(coalesce(:since, datetime('now', '-1 day'))) - 2440587.5) * 86400000 + 0.5 as integer)
+    else cast((julianday(coalesce(nullif(:since, ''), datetime('now', '-1 day'))) - 2440587.5) * 86400000 + 0.5 as integer)
     end
 ),
 attempt(hour, outcome, waited, answered) as (

@@ -6,7 +6,8 @@
 
 with story(nudge, at, step, what, detail) as (
   select id, created_at, 1, 'written',
-    coalesce(kind, 'no kind') || coalesce(' (' || event || ')', '') || ' for ' || coalesce(recipient, 'owner') || ', '
+    coalesce(kind, 'no kind') || coalesce(' of activity ' || activity_id, '') || coalesce(' (' || event || ')', '')
+      || ' for ' || coalesce(recipient, 'owner') || ', '
       || coalesce('device ' || device_id, 'surface ' || coalesce(surface, 'phone'))
   from nudge_outbox
   where record_id = cast(:record as text)

@@ -7,9 +7,9 @@
 -- or milliseconds since 1970).
 
 with settings(since) as (
-  select case when :record is not null then 0
+  select case when nullif(:record, '') is not null then 0
     when typeof(:since) = 'integer' then :since
-    else cast((julianday(coalesce(:since, datetime('now', '-1 day'))) - 2440587.5) * 86400000 + 0.5 as integer)
+    else cast((julianday(coalesce(nullif(:since, ''), datetime('now', '-1 day'))) - 2440587.5) * 86400000 + 0.5 as integer)
     end
 ),
 last_attempt as (
@@ -18,7 +18,7 @@ last_attempt as (
   from nudge_attempt
   where nudge_id in (
     select id from nudge_outbox, settings
-    where created_at >= since and (:record is null or record_id = cast(:record as text)))
+    where created_at >= since and (nullif(:record, '') is null or record_id = cast(:record as text)))
   group by nudge_id
 )
 select n.id as nudge, n.record_id as record,
@@ -50,6 +50,6 @@ from settings, nudge_outbox n
   left join last_attempt l on l.nudge_id = n.id
   left join nudge_attempt a on a.id = l.id
 where (n.created_at >= since or n.created_at is null)
-  and (:record is null or n.record_id = cast(:record as text))
+  and (nullif(:record, '') is null or n.record_id = cast(:record as text))
   and not coalesce(l.was_accepted, 0)
 order by n.id desc;
