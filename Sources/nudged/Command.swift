@@ -17,7 +17,7 @@ struct Outcome: Equatable, Sendable {
 
 /// The commands by name; `options` says which flags each takes.
 enum CommandName: String, CaseIterable, Sendable {
-  case migrate, run, send, register, devices, audit
+  case migrate, run, send, register, devices, audit, metrics
 
   var type: any Command.Type {
     switch self {
@@ -27,6 +27,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case .register: Register.self
     case .devices: Devices.self
     case .audit: Audit.self
+    case .metrics: Metrics.self
     }
   }
 
@@ -39,6 +40,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case .register: "register a device and one of its tokens"
     case .devices: "list devices and their tokens"
     case .audit: "say what became of nudges, and why a phone stayed silent"
+    case .metrics: "print figures in Prometheus' text format"
     }
   }
 
@@ -77,6 +79,11 @@ enum CommandName: String, CaseIterable, Sendable {
       and behind them what is still open and why. The database is only read.
       TIME is how long ago (24h), a date or time (2026-11-30, 2026-11-30T08:00, UTC unless it says otherwise),
       or milliseconds since 1970 UTC.
+      """
+    case .metrics:
+      """
+      Prints figures in Prometheus' text format, for node_exporter's textfile collector. The database is only read.
+      Pauses are in the worker's memory: here they show as a due nudge that grows old while a worker runs.
       """
     }
   }

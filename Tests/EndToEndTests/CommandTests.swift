@@ -19,7 +19,7 @@ struct CommandTests {
       }
       let help = try await s.nudged(["--help"])
       #expect(help.exit == .code(0))
-      for command in ["migrate", "run", "send", "register", "devices", "audit"] {
+      for command in ["migrate", "run", "send", "register", "devices", "audit", "metrics"] {
         #expect((help.output + help.errors).contains(command))
       }
     }
@@ -37,7 +37,7 @@ struct CommandTests {
       let absent = try await run(s.path("absent.db"))
       #expect(absent.exit == .code(66))
       #expect(absent.errors.contains("absent.db"))
-      for command in ["migrate", "send", "register", "devices", "audit"] {
+      for command in ["migrate", "send", "register", "devices", "audit", "metrics"] {
         let more =
           [
             "send": ["--title", "T"], "register": ["--device", "d", "--token", "ab"],

@@ -120,6 +120,18 @@ struct ReadmeTests {
     }
   }
 
+  @Test("figures and alerts are those of the program and of deploy/metrics")
+  func watching() async throws {
+    try await scenario { s in
+      let text = try await s.nudged(["metrics", "--database", s.database]).output
+      let names = text.matches(of: #/# TYPE (\w+) /#).map { String($0.1) }
+      let listed = readme.table(under: "## Watching it")
+      #expect(listed.filter { $0 != "nudged_last_accepted_timestamp_seconds" } == names)
+      let rules = try String(contentsOfFile: "\(Paths.package)/deploy/metrics/alerts.yml", encoding: .utf8)
+      for alert in rules.matches(of: /- alert: (\w+)/) { #expect(readme.text.contains("| `\(alert.1)` |")) }
+    }
+  }
+
   @Test("every audit query has its line, every link leads somewhere, and the changelog is kept")
   func links() throws {
     let files = try FileManager.default.contentsOfDirectory(atPath: "\(Paths.package)/deploy/audit")

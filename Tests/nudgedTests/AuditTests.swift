@@ -242,7 +242,7 @@ final class AuditTests {
   func readOnly() throws {
     try nudge("m-1")
     let before = FileManager.default.contents(atPath: path)
-    for command in ["audit", "audit --json"] {
+    for command in ["audit", "audit --json", "metrics"] {
       let traced = try Child.shell(
         "strace -f -qq -e trace=openat \"$nudged\" \(command) --database '\(path)' 2>&1 >/dev/null | grep '/app.db\"'"
       )
