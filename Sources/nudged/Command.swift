@@ -17,7 +17,7 @@ struct Outcome: Equatable, Sendable {
 
 /// The commands by name; `options` says which flags each takes.
 enum CommandName: String, CaseIterable, Sendable {
-  case migrate, run, send, register, devices, audit, metrics
+  case migrate, run, send, register, devices, audit, metrics, settle
 
   var type: any Command.Type {
     switch self {
@@ -28,6 +28,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case .devices: Devices.self
     case .audit: Audit.self
     case .metrics: Metrics.self
+    case .settle: Settle.self
     }
   }
 
@@ -41,6 +42,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case .devices: "list devices and their tokens"
     case .audit: "say what became of nudges, and why a phone stayed silent"
     case .metrics: "print figures in Prometheus' text format"
+    case .settle: "end what an old copy of the database would send again"
     }
   }
 
@@ -84,6 +86,13 @@ enum CommandName: String, CaseIterable, Sendable {
       """
       Prints figures in Prometheus' text format, for node_exporter's textfile collector. The database is only read.
       Pauses are in the worker's memory: here they show as a due nudge that grows old while a worker runs.
+      """
+    case .settle:
+      """
+      Settles the pending and waiting nudges that were written before a time, so that they are not sent: after
+      an old copy of the database was restored. They end as cancelled, those that have attempts as attempted.
+      TIME is how long ago (2h), a date or time (2026-11-30, 2026-11-30T08:00, UTC unless it says otherwise),
+      or milliseconds since 1970 UTC.
       """
     }
   }

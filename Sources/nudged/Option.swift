@@ -24,7 +24,7 @@ struct Option: Sendable {
   var flag: String { "--" + name }
 
   /// Every flag there is, in the order of the help.
-  static let all = settings + own + Send.options + Register.options + Audit.options
+  static let all = settings + own + Send.options + Register.options + Audit.options + Settle.options
 
   /// The flags that `command` takes.
   static func of(_ command: CommandName) -> [Option] {

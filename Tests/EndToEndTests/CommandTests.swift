@@ -19,7 +19,7 @@ struct CommandTests {
       }
       let help = try await s.nudged(["--help"])
       #expect(help.exit == .code(0))
-      for command in ["migrate", "run", "send", "register", "devices", "audit", "metrics"] {
+      for command in ["migrate", "run", "send", "register", "devices", "audit", "metrics", "settle"] {
         #expect((help.output + help.errors).contains(command))
       }
     }
@@ -37,10 +37,11 @@ struct CommandTests {
       let absent = try await run(s.path("absent.db"))
       #expect(absent.exit == .code(66))
       #expect(absent.errors.contains("absent.db"))
-      for command in ["migrate", "send", "register", "devices", "audit", "metrics"] {
+      for command in ["migrate", "send", "register", "devices", "audit", "metrics", "settle"] {
         let more =
           [
             "send": ["--title", "T"], "register": ["--device", "d", "--token", "ab"],
+            "settle": ["--before", "1h"],
           ][command] ?? []
         let result = try await s.nudged([command, "--database", s.path("absent.db")] + more)
         #expect(result.exit == .code(66), "\(command): \(result.exit) \(result.errors)")

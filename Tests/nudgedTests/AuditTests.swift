@@ -242,7 +242,7 @@ final class AuditTests {
   func readOnly() throws {
     try nudge("m-1")
     let before = FileManager.default.contents(atPath: path)
-    for command in ["audit", "audit --json", "metrics"] {
+    for command in ["audit", "audit --json", "metrics", "settle --before 0s --dry-run"] {
       let traced = try Child.shell(
         "strace -f -qq -e trace=openat \"$nudged\" \(command) --database '\(path)' 2>&1 >/dev/null | grep '/app.db\"'"
       )
@@ -263,5 +263,7 @@ final class AuditTests {
     expectFailure(
       ["audit", "--database", path, "m-81"], .usage, "unexpected argument m-81", "nudged help audit")
     expectFailure(["audit", "--database", path, "--recrod", "m"], .usage, "did you mean --record?")
+    expectFailure(
+      ["audit", "--database", path, "--before", "1h"], .usage, "--before is a flag of `nudged settle`")
   }
 }

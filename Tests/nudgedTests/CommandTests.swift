@@ -33,7 +33,7 @@ struct CommandTests {
   func databaseFaults() throws {
     let noise = try folder.write("noise.db", String(repeating: "noise ", count: 1000))
     let commands = [
-      ["migrate"], ["send"], ["register"], ["devices"], ["audit"], ["metrics"],
+      ["migrate"], ["send"], ["register"], ["devices"], ["audit"], ["metrics"], ["settle", "--before", "1h"],
     ]
     for command in commands {
       expectFailure(command, .configuration, "--database (or NUDGED_DATABASE)")
