@@ -330,7 +330,7 @@ end;
 -- Audits. Times named _at are milliseconds, the same name without _at is ISO text in UTC.
 
 -- A line per attempt, and a line per nudge that has none. What is still open, without one, has no time (at) yet.
-create view if not exists nudge_audit as
+create view if not exists nudge_story as
 select a.nudge_id as nudge_id, a.id as attempt_id,
   a.started_at as at, strftime('%Y-%m-%dT%H:%M:%fZ', a.started_at / 1000.0, 'unixepoch') as time,
   n.kind as kind, n.event as event, n.record_id as record_id, n.conversation_id as conversation_id,
@@ -391,6 +391,10 @@ select n.id, null,
 from nudge_outbox n
   left join nudge_device d on d.device_id = n.device_id
 where not exists (select 1 from nudge_attempt a where a.nudge_id = n.id);
+
+-- Of that, what has happened: a line per attempt, and a line per nudge that ended without one.
+create view if not exists nudge_audit as
+select * from nudge_story where attempt_id is not null or state not in ('pending', 'waiting');
 
 -- A line per UTC day: nudges by the day they were created (NULL: not a time), attempts by the day they began.
 create view if not exists nudge_daily as

@@ -8,6 +8,7 @@ drop view if exists nudge_dead_tokens;
 drop view if exists nudge_undelivered;
 drop view if exists nudge_daily;
 drop view if exists nudge_audit;
+drop view if exists nudge_story;
 drop view if exists nudge_registration;
 
 drop trigger if exists nudge_device_delete;

@@ -1,6 +1,6 @@
 import SQLite
 
-/// One line of the view `nudge_audit`: an attempt, or a nudge that has none.
+/// One line of the view `nudge_story`: an attempt, or a nudge that has none.
 package struct AuditLine: Sendable {
   /// A value as SQLite holds it; a BLOB is taken as text.
   package enum Value: Equatable, Sendable {
@@ -61,7 +61,7 @@ package struct AuditLine: Sendable {
   }
 
   private static func columns(of database: borrowing Database) throws(SQLiteError) -> [String] {
-    let statement = try database.prepare("select name from pragma_table_info('nudge_audit') order by cid")
+    let statement = try database.prepare("select name from pragma_table_info('nudge_story') order by cid")
     var names: [String] = []
     while try statement.step() { names.append(statement.string(0) ?? "") }
     return names
@@ -83,12 +83,12 @@ package struct AuditLine: Sendable {
         """
         (device_id = ?4 or (device_id is null and exists (
           select 1 from nudge_device d
-          where d.device_id = ?4 and d.recipient = coalesce(nudge_audit.recipient, 'owner')
-            and coalesce(nudge_audit.surface, 'phone') in ('*', d.surface))))
+          where d.device_id = ?4 and d.recipient = coalesce(nudge_story.recipient, 'owner')
+            and coalesce(nudge_story.surface, 'phone') in ('*', d.surface))))
         """)
     }
     return """
-      select * from nudge_audit where \(conditions.joined(separator: " and "))
+      select * from nudge_story where \(conditions.joined(separator: " and "))
       order by at is null, at, nudge_id, attempt_id
       """
   }

@@ -41,7 +41,7 @@ struct SchemaDriftTests {
       // Views and triggers that name the column would refuse the change.
       try s.backend.run("pragma legacy_alter_table = on")
       try s.backend.script(
-        "drop view nudge_audit; drop view nudge_undelivered; drop view nudge_daily; drop view nudge_dead_tokens;"
+        "drop view nudge_audit; drop view nudge_story; drop view nudge_undelivered; drop view nudge_daily; drop view nudge_dead_tokens;"
       )
     }
     try s.backend.script(drift.rawValue)
@@ -87,7 +87,7 @@ struct SchemaDriftTests {
       try s.backend.run("pragma legacy_alter_table = on")
       try s.backend.run("begin immediate")
       if drift == .outboxColumn || drift == .attemptColumn {
-        for view in ["nudge_audit", "nudge_undelivered", "nudge_daily", "nudge_dead_tokens"] {
+        for view in ["nudge_audit", "nudge_story", "nudge_undelivered", "nudge_daily", "nudge_dead_tokens"] {
           try s.backend.run("drop view \(view)")
         }
       }

@@ -76,7 +76,7 @@ class Tables(SchemaCase):
             "nudge_token": "id device_id kind scope token environment proven_at registered_at rejected_at",
             "nudge_attempt": """id nudge_id device_id token_kind token_hash environment push_type topic apns_id started_at
                 finished_at outcome status reason apns_timestamp_at apns_unique_id may_have_buzzed""",
-            "nudge_activity": "device_id activity_id last_timestamp started_at ended_at",
+            "nudge_activity": "device_id activity_id last_timestamp started_at ended_at last_nudge_id last_turn_id",
             "nudge_worker": "id low_water_attempt_id",
             "nudge_schema": "version applied_at",
             "nudge_registration": "device_id recipient surface topic kind scope token environment registered_at",
@@ -84,7 +84,7 @@ class Tables(SchemaCase):
             self.assertEqual(self.columns(table), columns.split(), table)
 
     def test_times_and_numbers_are_integers_and_all_else_is_text(self):
-        integers = {"id", "priority", "push_requested", "nudge_id", "status", "may_have_buzzed", "last_timestamp",
+        integers = {"id", "priority", "push_requested", "nudge_id", "status", "may_have_buzzed", "last_timestamp", "last_nudge_id", "last_turn_id",
                     "low_water_attempt_id", "version"}
         for (table,) in self.rows("select name from sqlite_master where type = 'table' and name like 'nudge%'"):
             for column in self.rows(f"pragma table_info({table})"):
@@ -150,5 +150,5 @@ class Tables(SchemaCase):
 class Remembered(SchemaCase):
     def test_every_write_works_under_every_clause(self):
         for clause in OR_CLAUSES:
-            self.db.execute(f"insert {clause}into nudge_activity values ('d', 'a' || ?, 1, 2, 3)", (clause,))
+            self.db.execute(f"insert {clause}into nudge_activity values ('d', 'a' || ?, 1, 2, 3, 4, 5)", (clause,))
         self.assertEqual(self.value("select count(*) from nudge_activity"), len(OR_CLAUSES))

@@ -26,7 +26,7 @@ class Insert(SchemaCase):
 
     def assert_views_answer(self):
         self.db.text_factory = bytes
-        for view in ("nudge_audit", "nudge_daily", "nudge_undelivered", "nudge_dead_tokens"):
+        for view in ("nudge_audit", "nudge_story", "nudge_daily", "nudge_undelivered", "nudge_dead_tokens"):
             self.rows(f"select * from {view}")
         total = self.value("select count(*) from nudge_outbox")
         self.assertEqual(self.value("select sum(nudges) from nudge_daily"), total)

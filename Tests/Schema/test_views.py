@@ -51,7 +51,8 @@ class Views(SchemaCase):
         for state in ("pending", "waiting"):
             self.db.execute("update nudge_outbox set state = ? where id = ?",
                             (state, self.insert(created_at=NOW, not_before_at=NOW + 1)))
-        lines = self.named("select * from nudge_audit order by nudge_id")
+        self.assertEqual([s for s, in self.rows("select state from nudge_audit order by nudge_id")], list(ENDS_WITHOUT_ATTEMPT))
+        lines = self.named("select * from nudge_story order by nudge_id")
         self.assertEqual([l["state"] for l in lines], list(ENDS_WITHOUT_ATTEMPT) + ["pending", "waiting"])
         for line in lines[-2:]:
             self.assertEqual((line["attempt_id"], line["at"], line["time"], line["created_at"], line["not_before_at"]),
@@ -145,9 +146,11 @@ class Views(SchemaCase):
 
     def test_one_nudge_is_found_by_index(self):
         for analysed in (False, True):
-            for view in ("nudge_audit", "nudge_undelivered", "nudge_dead_tokens"):
+            for view in ("nudge_audit", "nudge_story", "nudge_undelivered", "nudge_dead_tokens"):
                 plan = self.plan(f"select * from {view} where nudge_id = ?", 1)
-                scans = [l for l in plan.splitlines() if "SCAN" in l and "SCAN " + view != l and not l.startswith("SCAN SUBQUERY")]
+                # What a view has found by index is read through.
+                found = ("SCAN " + view, "SCAN nudge_story")
+                scans = [l for l in plan.splitlines() if "SCAN" in l and l not in found and not l.startswith("SCAN SUBQUERY")]
                 self.assertEqual(scans, [], plan)
             if not analysed:
                 self.db.executescript("""

@@ -234,7 +234,7 @@ final class AuditTests {
     let object = try #require(
       try JSONSerialization.jsonObject(with: Data(text.replacing("9e999", with: "0").utf8)) as? [String: Any])
     let names = try database.text(
-      "select group_concat(name) from (select name from pragma_table_info('nudge_audit'))")
+      "select group_concat(name) from (select name from pragma_table_info('nudge_story'))")
     #expect(object.keys.sorted() == names?.split(separator: ",").map(String.init).sorted())
   }
 
