@@ -5,40 +5,46 @@ extension Store {
   /// ids, behind the last one that was looked at: bound, not yet stepped.
   ///
   /// For an update or the end of a Live Activity also the devices that have no token for it.
-  func targets(of nudge: borrowing Nudge, _ delivery: Delivery) -> Statement {
+  ///
+  /// - Parameters:
+  ///   - kind: the token kind of the delivery.
+  ///   - device: the last one that was looked at; empty at the beginning.
+  @_lifetime(borrow nudge, copy kind, copy device)
+  func targets(
+    of nudge: borrowing Nudge, _ delivery: Delivery, kind: Span<UInt8>, behind device: Span<UInt8>
+  ) -> Execution {
     let mayLackToken = delivery.event == .update || delivery.event == .end
-    let statement: Statement
-    if !nudge.isNull(.deviceID) {
-      statement = mayLackToken ? statements.activityTargetsOfDevice : statements.targetsOfDevice
-      statement.bind(2, nudge.bytes(.deviceID))
-    } else if !nudge.isNull(.surface), nudge.bytes(.surface).isStar {
-      statement = mayLackToken ? statements.activityTargetsAnywhere : statements.targetsAnywhere
-      statement.bind(2, "*")
-    } else {
-      statement = mayLackToken ? statements.activityTargetsOnSurface : statements.targetsOnSurface
-      if nudge.isNull(.surface) {
-        statement.bind(2, "phone")
+    let isOneDevice = !nudge.isNull(.deviceID)
+    let isAnywhere = !isOneDevice && nudge.bytes(.surface).isStar
+    let statement =
+      if isOneDevice {
+        mayLackToken ? statements.activityTargetsOfDevice : statements.targetsOfDevice
+      } else if isAnywhere {
+        mayLackToken ? statements.activityTargetsAnywhere : statements.targetsAnywhere
       } else {
-        statement.bind(2, nudge.bytes(.surface))
+        mayLackToken ? statements.activityTargetsOnSurface : statements.targetsOnSurface
       }
-    }
+    var targets = statement.execution()
     if nudge.isNull(.recipient) {
-      statement.bind(1, "owner")
+      targets.bind(1, "owner")
     } else {
-      statement.bind(1, nudge.bytes(.recipient))
+      targets.bind(1, nudge.bytes(.recipient))
     }
-    statement.bind(3, delivery.tokenKind)
+    if isOneDevice {
+      targets.bind(2, nudge.bytes(.deviceID))
+    } else if nudge.isNull(.surface) {
+      targets.bind(2, "phone")
+    } else {
+      targets.bind(2, nudge.bytes(.surface))
+    }
+    targets.bind(3, kind)
     if let scope = delivery.scope {
-      statement.bind(4, nudge.bytes(scope))
+      targets.bind(4, nudge.bytes(scope))
     } else {
-      statement.bind(4, "")
+      targets.bind(4, "")
     }
-    if let walk = fanOuts[nudge.id] {
-      statement.bind(5, walk.device)
-    } else {
-      statement.bind(5, "")
-    }
-    return statement
+    targets.bind(5, device)
+    return targets
   }
 
   /// Why nobody can be sent this nudge, in words.

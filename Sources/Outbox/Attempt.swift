@@ -32,18 +32,20 @@ extension Store {
     apnsID.removeAll(keepingCapacity: true)
     dispatcher.makeIdentifier(into: &apnsID)
     let id = nextAttemptID
-    let insert = statements.insertAttempt
+    let (tokenHash, apnsID) = (tokenHash, apnsID)
+    let (pushType, topic) = (dispatcher.attemptPushType, dispatcher.attemptTopic)
+    var insert = statements.insertAttempt.execution()
     insert.bind(1, id)
     insert.bind(2, nudge.id)
     insert.bind(3, target.deviceID())
-    insert.bind(4, delivery.tokenKind)
-    insert.bind(5, tokenHash)
-    insert.bind(6, environment)
-    insert.bind(7, dispatcher.attemptPushType)
-    insert.bind(8, dispatcher.attemptTopic)
-    insert.bind(9, apnsID)
+    insert.bind(4, delivery.tokenKind.utf8.span)
+    insert.bind(5, tokenHash.span)
+    insert.bind(6, environment.utf8.span)
+    insert.bind(7, pushType.span)
+    insert.bind(8, topic.span)
+    insert.bind(9, apnsID.span)
     insert.bind(10, now)
-    try insert.run()
+    _ = try insert.step()
     guard database.changes == 1 else { return false }
     nextAttemptID = id + 1
     var timestamp: Int64?

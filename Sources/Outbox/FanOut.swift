@@ -33,9 +33,10 @@ extension Store {
     _ nudge: borrowing Nudge, _ delivery: Delivery, for claim: inout Claim,
     within bounds: borrowing ClaimBounds, by dispatcher: any Dispatcher, in transaction: inout Transaction
   ) throws(SQLiteError) -> Bool {
-    let targets = self.targets(of: nudge, delivery)
-    defer { targets.reset() }
-    var walk = fanOuts[nudge.id] ?? Walk()
+    var walk = walk(of: nudge.id)
+    let last = walk.device
+    let kind = delivery.tokenKind.utf8
+    let targets = targets(of: nudge, delivery, kind: kind.span, behind: last.span)
     let alreadySeen = walk.seen
     var sent = 0
     var hasStopped = false
@@ -45,7 +46,7 @@ extension Store {
         return false
       }
       claim.devicesLeft -= 1
-      let target = Target(row: targets)
+      let target = Target(row: targets.statement)
       switch try route(target, of: nudge, delivery.event, &walk, for: &claim, by: dispatcher) {
       case .send(let environment):
         if sent >= bounds.piece || claim.attemptsLeft == 0 {
@@ -87,6 +88,8 @@ extension Store {
     }
     return true
   }
+
+  private func walk(of nudge: Int64) -> Walk { fanOuts[nudge] ?? Walk() }
 
   /// Where the nudge can go on this device, if anything is left to try there.
   private func route(
