@@ -6,6 +6,9 @@ package enum DatabaseFile {
   /// How long a command waits for a lock that another connection holds.
   package static let patience = Duration.seconds(5)
 
+  /// For a program of which only one thread uses SQLite; has to come before everything else.
+  package static func useOneThread() { Database.useOneThread() }
+
   /// Opens an existing database and reads its first page; never creates a file.
   ///
   /// SQLite opens lazily: without the read, noise would be taken for a database until its first use.

@@ -1,3 +1,5 @@
 import Glibc
+import Outbox
 
+DatabaseFile.useOneThread()
 exit(Program.run(arguments: Process.arguments(), environment: Process.environment()))
