@@ -45,6 +45,19 @@ extension Store {
     }
   }
 
+  /// Fires triggers only where somebody has added one to our tables.
+  ///
+  /// None of our own says anything about what the worker writes, and an UPDATE of a table that has one cannot change
+  /// the rows while it finds them.
+  static func heedTriggers(_ database: borrowing Database) throws(SQLiteError) {
+    let foreign = try database.integer(
+      """
+      select count(*) from sqlite_master where type = 'trigger' and lower(tbl_name) glob 'nudge_*' and name not in
+        ('nudge_outbox_insert', 'nudge_outbox_cancel', 'nudge_device_delete', 'nudge_registration_insert')
+      """)
+    database.fireTriggers(foreign != 0)
+  }
+
   /// Lets the files stay as they are when this store goes.
   package func leaveFilesOnClose() { database.leaveFilesOnClose() }
 
@@ -66,6 +79,7 @@ extension Store {
         if error.kind == .malformed { change = .schema(error) }
         return
       }
+      try Store.heedTriggers(database)
     }
     // Nobody else writes attempts and the low-water mark.
     let mark = try statements.lowWater.value()

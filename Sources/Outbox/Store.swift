@@ -83,6 +83,10 @@ package final class Store {
       // From here on a lock is waited for by the loop, never inside SQLite.
       try database.execute("pragma synchronous = extra; pragma temp_store = memory; pragma busy_timeout = 0")
       try Store.requireWritable(database)
+      lastDataVersion = try database.integer("pragma data_version") ?? 0
+      judged = Judged(
+        dataVersion: lastDataVersion, schemaVersion: try database.integer("pragma schema_version") ?? 0)
+      try Store.heedTriggers(database)
       statements = try Statements(database)
       // Damage shows when a page is read: the tables' roots at the start, not at the first nudge.
       for table in ["nudge_outbox", "nudge_device", "nudge_token"] {
@@ -90,9 +94,6 @@ package final class Store {
       }
       nextAttemptID = try (database.integer("select max(id) from nudge_attempt") ?? 0) + 1
       lowWater = try database.integer("select low_water_attempt_id from nudge_worker") ?? 0
-      lastDataVersion = try database.integer("pragma data_version") ?? 0
-      judged = Judged(
-        dataVersion: lastDataVersion, schemaVersion: try database.integer("pragma schema_version") ?? 0)
     } catch {
       if error.kind == .malformed { database.leaveFilesOnClose() }
       throw DatabaseFile.explain(error, path: path)

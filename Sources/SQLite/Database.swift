@@ -89,6 +89,11 @@ import CSQLite
     unsafe _ = nudged_no_checkpoint_on_close(handle)
   }
 
+  /// Whether statements that are compiled from now on fire triggers; they do unless told otherwise.
+  package func fireTriggers(_ isWanted: Bool) {
+    unsafe _ = nudged_enable_triggers(handle, isWanted ? 1 : 0)
+  }
+
   /// How long SQLite itself waits for a lock from now on.
   func waitForLocks(_ milliseconds: Int32) {
     unsafe sqlite3_busy_timeout(handle, milliseconds)

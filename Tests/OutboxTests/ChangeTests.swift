@@ -69,6 +69,25 @@ struct ChangeTests {
     }
   }
 
+  @Test("a trigger that somebody adds to our tables fires, also under a running worker")
+  func foreignTrigger() throws {
+    try world.sql("create table seen (nudge_id)")
+    try world.nudge()
+    #expect(try claim() == 1)
+    for (name, table) in [("theirs", "Nudge_Outbox"), ("nudge_theirs", "nudge_outbox")] {
+      try world.sql(
+        "create trigger \(name) after update of state on \(table) begin insert into seen values (new.id); end"
+      )
+      let id = try world.nudge()
+      #expect(try claim() == 1)
+      #expect(try world.count("seen where nudge_id = \(id)") == 1, "\(name)")
+      try world.sql("drop trigger \(name)")
+      try world.nudge()
+      #expect(try claim() == 1)
+      #expect(try world.count("seen where nudge_id > \(id)") == 0)
+    }
+  }
+
   @Test(
     "attempts or a low-water mark that are not ours: another state of the database was put into its place",
     arguments: [

@@ -35,8 +35,8 @@ struct ExecutionTests {
 
   @Test("its end resets the statement, before the last row too, and forgets what was borrowed")
   func end() throws {
-    try database.database.execute("create table t (x); insert into t values (1), (2)")
-    let select = try prepare("select x, ?1 from t")
+    try database.database.execute("create table lent (x); insert into lent values (1), (2)")
+    let select = try prepare("select x, ?1 from lent")
     let text = Array("borrowed".utf8)
     do {
       var run = select.execution()
@@ -49,13 +49,13 @@ struct ExecutionTests {
     #expect(select.isNull(1))
     select.reset()
     // With a statement still open, this would be "database table is locked".
-    try database.database.execute("drop table t")
+    try database.database.execute("drop table lent")
   }
 
   @Test("after the last row there is none, and a fault is thrown with SQLite's words")
   func fault() throws {
-    try database.database.execute("create table t (x unique)")
-    let insert = try prepare("insert into t values (?1)")
+    try database.database.execute("create table lent (x unique)")
+    let insert = try prepare("insert into lent values (?1)")
     let text = Array("once".utf8)
     for isFirst in [true, false] {
       var run = insert.execution()
@@ -65,7 +65,7 @@ struct ExecutionTests {
         #expect(isFirst)
       } catch {
         #expect(!isFirst)
-        #expect(error.message == "UNIQUE constraint failed: t.x")
+        #expect(error.message == "UNIQUE constraint failed: lent.x")
       }
     }
   }
