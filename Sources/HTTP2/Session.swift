@@ -20,6 +20,7 @@ package final class Session {
   let nameValues: UnsafeMutableBufferPointer<nghttp2_nv>
   private var output = OutputBuffer()
 
+  let beganAt: ContinuousClock.Instant
   var nextStreamID: Int32
   /// Addresses of the names that were entered into the table for `FieldIndexing.without`.
   var indexedNames: [UInt] = []
@@ -53,6 +54,7 @@ package final class Session {
     self.options = options
     unsafe nameValues = .allocate(capacity: Self.maximumFields)
     nextStreamID = firstStreamID
+    beganAt = now
     lastRead = now
   }
 

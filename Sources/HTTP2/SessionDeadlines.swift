@@ -52,7 +52,7 @@ extension Session {
 
   private var oldestOpen: (Int, ContinuousClock.Instant)? {
     let index = unsafe state.pointee.oldest
-    guard index >= 0, let submitted = unsafe state.pointee.slots[index].submittedAt else { return nil }
-    return (index, submitted)
+    guard index >= 0 else { return nil }
+    return unsafe (index, beganAt + state.pointee.slots[index].submittedAt)
   }
 }

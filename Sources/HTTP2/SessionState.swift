@@ -70,11 +70,11 @@ struct SessionState: ~Copyable {
     staged.removeAll(keepingCapacity: true)
   }
 
-  mutating func opened(_ index: Int, _ id: Int32, _ now: ContinuousClock.Instant) {
+  mutating func opened(_ index: Int, _ id: Int32, _ submittedAt: Duration) {
     slots[index].stage = .open
     slots[index].isInSession = true
     slots[index].streamID = id
-    slots[index].submittedAt = now
+    slots[index].submittedAt = submittedAt
     slots[index].older = newest
     slots[index].newer = -1
     if newest >= 0 { slots[newest].newer = index } else { oldest = index }

@@ -20,12 +20,13 @@ extension Session {
 
   /// Hands the staged requests to nghttp2 in the order of staging.
   package func submitStaged(now: ContinuousClock.Instant) {
+    let age = beganAt.duration(to: now)
     for position in unsafe 0..<state.pointee.staged.count {
       let index = unsafe state.pointee.staged[position]
       let id = isOver ? -1 : submit(index)
       if id > 0 {
         nextStreamID = id + 2
-        unsafe state.pointee.opened(index, id, now)
+        unsafe state.pointee.opened(index, id, age)
       } else {
         unsafe state.pointee.endStaged(index)
       }

@@ -21,8 +21,10 @@ struct Slot {
   var end = EndedStream.End.lost
   var wasHandedOver = false
 
+  /// When it was submitted, since the session began: the layout of an `Instant` is known at run time only, and so
+  /// would be that of every slot.
+  var submittedAt = Duration.zero
   /// The order of answer deadlines, which is the order of submission.
-  var submittedAt: ContinuousClock.Instant?
   var older = -1
   var newer = -1
 

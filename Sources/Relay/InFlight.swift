@@ -7,7 +7,10 @@ struct InFlight {
   var apnsID: PushID
   /// Wall milliseconds.
   var startedAt: Int64
-  var started: ContinuousClock.Instant
+  /// Since the connection was dialled. The layout of an `Instant` is known at run time only, and so would be that of
+  /// everything in the table.
+  private var age: Duration
+  var started: ContinuousClock.Instant { link.began + age }
   var link: Link
   var host: Int
   /// Which of the wheel's topics it carries.
@@ -18,6 +21,26 @@ struct InFlight {
   var registeredAt: Int64
   var environment: String?
   var isProven: Bool
+
+  init(
+    attempt: Int64, nudge: Int64, apnsID: PushID, startedAt: Int64, started: ContinuousClock.Instant,
+    link: Link, host: Int, topic: Int, keyGeneration: Int, tokenID: Int64, registeredAt: Int64,
+    environment: String?, isProven: Bool
+  ) {
+    self.attempt = attempt
+    self.nudge = nudge
+    self.apnsID = apnsID
+    self.startedAt = startedAt
+    age = link.began.duration(to: started)
+    self.link = link
+    self.host = host
+    self.topic = topic
+    self.keyGeneration = keyGeneration
+    self.tokenID = tokenID
+    self.registeredAt = registeredAt
+    self.environment = environment
+    self.isProven = isProven
+  }
 }
 
 /// The pushes on their way, by the tag that their connection hands back; places are reused.
@@ -39,8 +62,9 @@ struct InFlightTable {
   }
 
   mutating func remove(_ tag: UInt64) -> InFlight? {
-    guard let place = Int(exactly: tag), place < entries.count, let entry = entries[place] else { return nil }
-    entries[place] = nil
+    guard let place = Int(exactly: tag), place < entries.count, let entry = entries[place].take() else {
+      return nil
+    }
     free.append(place)
     count -= 1
     return entry
@@ -49,8 +73,8 @@ struct InFlightTable {
   /// The lowest attempt id on its way.
   var oldestAttempt: Int64? {
     var oldest: Int64?
-    for entry in entries {
-      if let attempt = entry?.attempt { oldest = min(oldest ?? .max, attempt) }
+    for place in entries.indices {
+      if let attempt = entries[place]?.attempt { oldest = min(oldest ?? .max, attempt) }
     }
     return oldest
   }
