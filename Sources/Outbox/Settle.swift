@@ -104,11 +104,12 @@ extension Store {
   {
     var settlement = Settlement()
     var plain: [(attempt: Int64, finishedAt: Int64)] = []
-    for finish in finishes {
-      if finish.isPlain && !flights.contains(finish.attempt) {
-        plain.append((finish.attempt, finish.finishedAt))
+    // By position: a copy of each would retain all its parts.
+    for position in finishes.indices {
+      if finishes[position].isPlain && !flights.contains(finishes[position].attempt) {
+        plain.append((finishes[position].attempt, finishes[position].finishedAt))
       } else {
-        try settle(finish, &settlement, in: &transaction)
+        try settle(finishes[position], &settlement, in: &transaction)
       }
     }
     // Attempts of one claim have neighbouring ids, and most are accepted: a statement a run, not a row.

@@ -87,8 +87,9 @@ package final class Host {
     troublePause.end(since: since)
     signer.throttlePause.end(since: since)
     troubles = (0, 0, 0)
-    guard [dialPause, refusalPause, troublePause, signer.throttlePause].allSatisfy({ $0.until == nil })
-    else { return false }
+    guard !dialPause.isOpen, !refusalPause.isOpen, !troublePause.isOpen, !signer.throttlePause.isOpen else {
+      return false
+    }
     defer {
       isProbing = false
       refusesKeyEnvironment = false

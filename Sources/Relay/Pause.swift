@@ -7,6 +7,8 @@ package struct Pause {
   private let longest: Duration
   private var next: Duration
   private var began: ContinuousClock.Instant?
+  /// Whether an episode has begun and nothing good has ended it.
+  package private(set) var isOpen = false
   /// When claims may go on; nil when there is no pause.
   package private(set) var until: ContinuousClock.Instant?
 
@@ -17,7 +19,7 @@ package struct Pause {
   }
 
   package func isActive(now: ContinuousClock.Instant) -> Bool {
-    until.map { now < $0 } ?? false
+    isOpen && until.map { now < $0 } ?? false
   }
 
   /// Reports the fault; returns the length of the pause that begins, nil when it belongs to one already counted.
@@ -31,6 +33,7 @@ package struct Pause {
     // A tenth of jitter, so that many workers do not come back as one.
     let length = next * (1 + Double.random(in: 0..<0.1))
     began = now
+    isOpen = true
     until = now + length
     next = min(next * 2, longest)
     return length
@@ -39,7 +42,9 @@ package struct Pause {
   /// Something good happened: no pause, and the next one is short again. What was sent before the pause began
   /// does not count.
   package mutating func end(since: ContinuousClock.Instant) {
+    guard isOpen else { return }
     if let began, since <= began { return }
+    isOpen = false
     until = nil
     next = shortest
   }

@@ -12,6 +12,7 @@ extension Wheel {
     let host = dispatch.hosts[entry.host]
     let answer = end.answer
     let finish = finish(end, entry, host)
+    let outcome = finish.outcome
     finishes.append(finish)
     if answer.status == nil {
       judgeSilence(end, entry, link, host)
@@ -19,12 +20,12 @@ extension Wheel {
       link.hasAnswered = true
       judge(answer, entry, link, host)
     }
-    if finish.outcome != .accepted {
+    if outcome != .accepted {
       log.debug(
         "attempt ended",
         [
           "nudge": "\(entry.nudge)", "attempt": "\(entry.attempt)", "host": host.name,
-          "outcome": finish.outcome.rawValue, "status": answer.status.map(String.init) ?? "-",
+          "outcome": outcome.rawValue, "status": answer.status.map(String.init) ?? "-",
           "reason": answer.reason ?? "-",
         ])
     }
@@ -42,7 +43,7 @@ extension Wheel {
       case .silence: end.isProvablyUnprocessed ? .unsent : .unanswered
       }
     let teaches = outcome == .deadToken || outcome == .wrongHost || (outcome == .accepted && !entry.isProven)
-    var finish = Finish(
+    let finish = Finish(
       attempt: entry.attempt, nudge: entry.nudge, apnsID: [], outcome: outcome,
       environment: host.environment.rawValue, startedAt: entry.startedAt, finishedAt: clock.wall(),
       status: answer.status, reason: answer.reason, timestampAt: answer.timestampMilliseconds,
@@ -50,20 +51,21 @@ extension Wheel {
       token: Finish.Token(
         id: entry.tokenID, digits: teaches ? end.token : "", registeredAt: entry.registeredAt,
         environment: entry.environment, isProven: entry.isProven))
-    if !finish.isPlain {
-      entry.apnsID.append(to: &finish.apnsID)
-    }
-    return finish
+    if finish.isPlain { return finish }
+    var named = finish
+    entry.apnsID.append(to: &named.apnsID)
+    return named
   }
 
   private func judge(_ answer: Answer, _ entry: InFlight, _ link: Link, _ host: Host) {
     let consequences = answer.consequences
-    let reason = answer.reason ?? "status \(answer.status ?? 0)"
     if consequences.contains(.provesConnection) {
       if !link.isProven { host.growthPause.end(since: link.began) }
       link.isProven = true
       if host.prove(since: entry.started) { log.notice("host works again", ["host": host.name]) }
     }
+    guard consequences != .provesConnection else { return }
+    let reason = answer.reason ?? "status \(answer.status ?? 0)"
     if consequences.contains(.credentialsRefused) {
       refused(answer, reason: reason, entry, host)
     }
