@@ -22,7 +22,12 @@ package struct Identifiers: ~Copyable {
   /// Appends the first 16 hex digits of the token's SHA-256: what is kept of it for audits.
   package mutating func appendHash(of token: Span<UInt8>, to output: inout [UInt8]) {
     let digest = hasher.hash(token)
-    for index in 0..<8 { Hex.append(digest[index], to: &output) }
+    var text = InlineArray<16, UInt8>(repeating: 0)
+    for index in 0..<8 {
+      text[2 * index] = Hex.digit(digest[index] >> 4)
+      text[2 * index + 1] = Hex.digit(digest[index] & 0xF)
+    }
+    output.append(text.span, 0..<text.count)
   }
 
   /// Appends the collapse id as the header takes it.

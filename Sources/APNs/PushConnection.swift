@@ -1,7 +1,8 @@
 import HTTP2
 
-/// A push as it goes on the wire; one value is filled anew for each request, so that its storage is reused.
-package struct Push {
+/// A push as it goes on the wire; one value is filled anew for each request, so that its storage is reused and
+/// never copied.
+package struct Push: ~Copyable {
   /// `bearer <JWT>`.
   package var authorization: [UInt8] = []
   /// With the suffix that the push type asks for.

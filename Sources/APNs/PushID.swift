@@ -14,13 +14,17 @@ package struct PushID: Hashable, Sendable {
 
   /// Appends the 36 bytes of the form 8-4-4-4-12, lower case.
   package func append(to output: inout [UInt8]) {
+    var text = InlineArray<36, UInt8>(repeating: UInt8(ascii: "-"))
+    var place = 0
     for position in 0..<16 {
-      if position == 4 || position == 6 || position == 8 || position == 10 {
-        output.append(UInt8(ascii: "-"))
-      }
+      if position == 4 || position == 6 || position == 8 || position == 10 { place += 1 }
       let half = position < 8 ? high : low
-      Hex.append(UInt8(truncatingIfNeeded: half >> UInt64(56 - 8 * (position & 7))), to: &output)
+      let byte = UInt8(truncatingIfNeeded: half >> UInt64(56 - 8 * (position & 7)))
+      text[place] = Hex.digit(byte >> 4)
+      text[place + 1] = Hex.digit(byte & 0xF)
+      place += 2
     }
+    output.append(text.span, 0..<text.count)
   }
 
   /// The same form as text, for the `apns_id` column.

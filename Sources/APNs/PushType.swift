@@ -2,7 +2,7 @@
 ///
 /// Sources: Apple, "Sending notification requests to APNs" (push types, topics, priorities) and "Generating a
 /// remote notification" (sizes).
-package struct PushType: Sendable {
+package final class PushType: Sendable {
   /// What the payload of a kind has to hold.
   package enum Content: Sendable {
     /// Something to show: text, a badge or a sound.
