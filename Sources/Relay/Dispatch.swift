@@ -24,9 +24,12 @@ package final class Dispatch: Dispatcher {
   // The turn at hand.
   private var now: ContinuousClock.Instant
   private var wall: Int64 = 0
+  /// Which hosts are paused, and the provider token of those that were asked for one.
+  private var isPaused: [Bool] = []
+  private var keys: [ProviderToken.Current?] = []
   private var pushType = PushType.table[0]
   private var nextID = PushID(randomHigh: 0, randomLow: 0)
-  private var chosen: (host: Int, link: Link, topic: Int)?
+  private var chosen: (host: Int, link: Link, topic: Int, environment: String?)?
   private var staged: [UInt64] = []
 
   /// A topic on a host.
@@ -48,6 +51,8 @@ package final class Dispatch: Dispatcher {
     self.now = now
     self.wall = wall
     chosen = nil
+    isPaused = hosts.map { $0.isPaused(now: now) }
+    keys = hosts.map { _ in nil }
     if !pausedDevices.isEmpty { pausedDevices = pausedDevices.filter { $0.value > now } }
     if !pausedTopics.isEmpty { pausedTopics = pausedTopics.filter { $0.value > now } }
   }
@@ -96,8 +101,9 @@ package final class Dispatch: Dispatcher {
         target.topic().count == 0
           ? "the device has no topic: register it with the app's bundle id" : fault.words)
     }
+    let tokenEnvironment = target.environment
     guard
-      let host = order(target.environment).first(where: {
+      let host = order(tokenEnvironment).first(where: {
         !wrongHosts.contains(hosts[$0].environment.rawValue)
       })
     else { return .exhausted }
@@ -111,10 +117,10 @@ package final class Dispatch: Dispatcher {
     if !pausedDevices.isEmpty, let until = pausedDevices[Array(copying: target.deviceID())] {
       return .waitUntil(wall + (until - now).milliseconds + 1)
     }
-    guard !hosts[host].isPaused(now: now),
-      let link = hosts[host].link(forBytes: push.payload.count, now: now), prepareKey(hosts[host], link)
+    guard !isPaused[host], let link = hosts[host].link(forBytes: push.payload.count, now: now),
+      prepareKey(host, link)
     else { return .wait(environment: environment) }
-    chosen = (host, link, topic)
+    chosen = (host, link, topic, tokenEnvironment)
     return .send(environment: environment)
   }
 
@@ -134,14 +140,16 @@ package final class Dispatch: Dispatcher {
   }
 
   /// Puts the host's provider token into the push; a connection that used another one is retired instead.
-  private func prepareKey(_ host: Host, _ link: Link) -> Bool {
+  private func prepareKey(_ host: Int, _ link: Link) -> Bool {
+    let signer = hosts[host].signer
     do {
-      let current = try host.signer.token.current(wallMilliseconds: wall, now: now)
+      let current = try keys[host] ?? signer.token.current(wallMilliseconds: wall, now: now)
+      keys[host] = current
       push.authorization = current.headerValue
       link.keyGeneration = current.generation
       return true
     } catch {
-      log.error("provider token cannot be signed", ["file": host.signer.file, "reason": "\(error)"])
+      log.error("provider token cannot be signed", ["file": signer.file, "reason": "\(error)"])
       return false
     }
   }
@@ -163,10 +171,9 @@ package final class Dispatch: Dispatcher {
   package func stage(
     attempt id: Int64, apnsID: [UInt8], nudge: borrowing Nudge, target: borrowing Target, timestamp: Int64?
   ) {
-    guard let (host, link, topic) = chosen else { return }
+    guard let (host, link, topic, environment) = chosen else { return }
     push.apnsID = apnsID
     if let timestamp { composer.stamp(timestamp, in: &push.payload) }
-    let environment = target.environment
     let tag = inFlight.insert(
       InFlight(
         attempt: id, nudge: nudge.id, apnsID: nextID, startedAt: wall, started: now,
