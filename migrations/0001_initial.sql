@@ -109,7 +109,8 @@ create table if not exists nudge_device (
   updated_at integer
 ) without rowid;
 
-create index if not exists nudge_device_address on nudge_device (recipient, surface, device_id);
+-- With the topic, so that a claim need not look at the device itself.
+create index if not exists nudge_device_address on nudge_device (recipient, surface, device_id, topic);
 create index if not exists nudge_device_recipient on nudge_device (recipient, device_id);
 
 -- scope is '' for the kinds that have none: in a unique index NULLs would be distinct.
