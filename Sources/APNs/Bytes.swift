@@ -26,8 +26,9 @@ extension Span where Element == UInt8 {
     let raw = bytes
     var index = start
     while index + 8 <= count {
-      let word = raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-      if word.hasByteOtherThanPlain { break }
+      let word = UInt64(littleEndian: raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
+      let marks = word.bytesOtherThanPlain
+      if marks != 0 { return index + marks.trailingZeroBitCount / 8 }
       index += 8
     }
     while index < count, JSONByte.isPlain(self[index]) { index += 1 }
@@ -58,12 +59,11 @@ extension Span where Element == UInt8 {
 }
 
 extension UInt64 {
-  /// Whether any of the eight bytes is not plain, see `plainRunEnd`.
+  /// The highest bit of each of the eight bytes that is not plain, see `plainRunEnd`.
   ///
   /// `(x - 0x01…) & ~x & 0x80…` marks the zero bytes of x, and with `0x20…` those below 0x20. A borrow
-  /// can mark a byte above a true hit as well, which is no matter here: the question is only whether
-  /// there is one.
-  fileprivate var hasByteOtherThanPlain: Bool {
+  /// can mark a byte above a true hit as well, which is no matter here: the lowest mark is always true.
+  fileprivate var bytesOtherThanPlain: UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
     let highs: UInt64 = 0x8080_8080_8080_8080
     let control = (self &- ones &* 0x20) & ~self
@@ -71,7 +71,7 @@ extension UInt64 {
     let solidus = self ^ (ones &* 0x5C)
     let found =
       self | control | ((quote &- ones) & ~quote) | ((solidus &- ones) & ~solidus)
-    return found & highs != 0
+    return found & highs
   }
 }
 

@@ -12,7 +12,7 @@ package enum DeviceToken {
     }
     for index in 0..<token.count {
       let byte = token[index]
-      guard JSONByte.isDigit(byte) || (byte >= 0x61 && byte <= 0x66) else {
+      guard byte &- 0x30 < 10 || byte &- 0x61 < 6 else {
         return HeaderFault(words: "token is not lower-case hexadecimal at byte \(index)")
       }
     }
