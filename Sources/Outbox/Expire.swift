@@ -68,7 +68,7 @@ extension Store {
     for lane in [
       """
       select id, created_at, expires_at, kind from nudge_outbox indexed by nudge_outbox_undated
-      where state = 'pending' and not_before_at is null order by id
+      where state = 'pending' and not_before_at is null and ?1 is not null order by id
       """,
       """
       select id, max(created_at, not_before_at), expires_at, kind from nudge_outbox indexed by nudge_outbox_dated
@@ -77,7 +77,7 @@ extension Store {
       """,
     ] {
       let rows = try database.prepare(lane)
-      if lane.contains("?1") { rows.bind(1, now) }
+      rows.bind(1, now)
       defer { rows.reset() }
       var examined = 0
       while Int64(ids.count) < limit, examined < 10 * ClaimBounds.rows, try rows.step() {
