@@ -146,6 +146,9 @@ package final class Store {
     }
   }
 
+  /// Frees what a burst has left in the cache of pages.
+  package func releaseMemory() { database.releaseMemory() }
+
   /// Whether another connection has committed since the last call (`pragma data_version`).
   ///
   /// Own commits do not count. It is a hint that is cheap to ask for, not a statement about the queue.

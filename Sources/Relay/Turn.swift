@@ -113,7 +113,10 @@ extension Wheel {
     if removesHistory {
       nextRetention = now + (hasMoreHistory ? .milliseconds(100) : .seconds(3600))
     }
-    if claimed > 0 { lastProgress = now }
+    if claimed > 0 {
+      lastProgress = now
+      holdsMemory = true
+    }
     // A host that has room and takes nothing (a full send window): the next event, or the poll, tries again.
     if mayClaim && bounds.hasSomebody && !store.hasProgressed && store.scan.hasLeftovers {
       mayHaveWork = false

@@ -1,4 +1,5 @@
 import APNs
+import CLinux
 import Outbox
 
 /// The worker: one thread, one loop. Each turn is: wait; feed what the sockets brought to TLS and HTTP/2;
@@ -49,6 +50,8 @@ package final class Wheel {
   /// anew.
   var wantsRescan = false
   var rescanAllowedAt: ContinuousClock.Instant
+  /// Something was claimed since memory was given back last.
+  var holdsMemory = false
   /// When an answer or a claim happened last.
   var lastProgress: ContinuousClock.Instant
   /// When the worker gives up waiting for answers; nil while it runs.
@@ -237,7 +240,16 @@ package final class Wheel {
     case .missing: return .databaseMissing
     }
     closeIdleLinks()
+    giveBackMemory()
     return nil
+  }
+
+  /// Gives back what a burst has left in caches and in the allocator, once it is over.
+  private func giveBackMemory() {
+    guard holdsMemory, dispatch.inFlight.isEmpty, now - lastProgress > .seconds(2) else { return }
+    holdsMemory = false
+    store.releaseMemory()
+    malloc_trim(0)
   }
 
   private func lookForCommits() {

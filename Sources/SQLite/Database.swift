@@ -94,6 +94,11 @@ import CSQLite
     unsafe _ = nudged_enable_triggers(handle, isWanted ? 1 : 0)
   }
 
+  /// Frees what the cache of pages holds and does not need (`sqlite3_db_release_memory`).
+  package func releaseMemory() {
+    _ = unsafe sqlite3_db_release_memory(handle)
+  }
+
   /// How long SQLite itself waits for a lock from now on.
   func waitForLocks(_ milliseconds: Int32) {
     unsafe sqlite3_busy_timeout(handle, milliseconds)
