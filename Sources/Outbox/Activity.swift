@@ -65,11 +65,11 @@ struct ActivityFlights {
   /// Activities with rows that a claim has passed because of a request on its way.
   private(set) var held: Set<[UInt8]> = []
 
+  /// Whether no Live Activity has anything on its way.
+  var isEmpty: Bool { flights.isEmpty }
+
   /// Whether something is on its way there: one request at a time, so that none overtakes another.
   func isBusy(_ place: ActivityPlace) -> Bool { !busy.isEmpty && busy.contains(place) }
-
-  /// Whether the attempt is one of ours.
-  func contains(_ attempt: Int64) -> Bool { !flights.isEmpty && flights[attempt] != nil }
 
   mutating func begin(_ flight: Flight, attempt: Int64) {
     flights[attempt] = flight

@@ -106,8 +106,9 @@ extension Store {
     var plain: [(attempt: Int64, finishedAt: Int64)] = []
     // By position: a copy of each would retain all its parts.
     for position in finishes.indices {
-      if finishes[position].isPlain && !flights.contains(finishes[position].attempt) {
+      if finishes[position].isPlain {
         plain.append((finishes[position].attempt, finishes[position].finishedAt))
+        if !flights.isEmpty { settlement.reopenedNudges += try settleActivity(finishes[position]) }
       } else {
         try settle(finishes[position], &settlement, in: &transaction)
       }

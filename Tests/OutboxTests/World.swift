@@ -177,13 +177,16 @@ final class World {
       case .wrongHost, .rejected: 400
       case .unanswered, .unsent, .interrupted: nil
       }
-    return Finish(
+    var finish = Finish(
       attempt: staged.attempt, nudge: staged.nudge, apnsID: staged.apnsID, outcome: outcome,
       environment: staged.environment, startedAt: staged.startedAt, finishedAt: now, status: status ?? usual,
       reason: reason, timestampAt: timestampAt, uniqueID: uniqueID,
       token: Finish.Token(
         id: staged.tokenID, digits: staged.token, registeredAt: staged.registeredAt,
         environment: staged.tokenEnvironment, isProven: staged.isProven))
+    // As the worker leaves it out.
+    if finish.isPlain { finish.apnsID = [] }
+    return finish
   }
 
   func recover() throws -> Int64 {
