@@ -16,9 +16,14 @@ struct DemoTests {
       for words in [
         "Assistant | The report is ready.", "wrong_host", "dead_token", "job_finished without heartbeat",
         "10000     10000", "interrupted", "that Apple's side has seen: 1",
+        "Live Activity 1 start: Oslo | status: Reading", "adopted by phone", "superseded  by nudge",
+        "Z: Oslo | status: Take the 8:02, it is direct.",
       ] {
         #expect(demo.output.contains(words), "\(words) is missing in:\n\(demo.output)")
       }
+      // The phone drops nothing, and no state goes out that a newer one has replaced.
+      #expect(!demo.output.contains("dropped"), "\(demo.output)")
+      #expect(!demo.output.contains("status: Asking for trains |"), "\(demo.output)")
       // The README's transcript is what it prints, but for numbers and what is left out.
       let printed = Set(demo.output.split(separator: "\n").map(DemoTests.normalized))
       for block in try Readme().blocks where block.language == "console" {
