@@ -25,7 +25,7 @@ struct Readme {
         }
       } else if line.hasPrefix("```") {
         let language = String(line.dropFirst(3))
-        guard ["sh", "sql", "python", "text", "console"].contains(language) else {
+        guard ["sh", "sql", "python", "swift", "text", "console"].contains(language) else {
           throw Failure("a block of the unknown language \"\(language)\" would not be tested")
         }
         // A transcript of the demo: DemoTests compares it.
@@ -63,6 +63,8 @@ final class Reader {
   let sandbox: TestPeer
   private let scenario: Scenario
   private let variables: [String: String]
+  /// Where the compiler is, which the tests were built with.
+  private let compilers = ProcessInfo.processInfo.environment["PATH"] ?? ""
   private var worker: Child?
   private var count = 0
 
@@ -98,6 +100,8 @@ final class Reader {
       return try await shell(name, "sqlite3 -bail -header -column -cmd '.timeout 5000' app.db < \(name)")
     case "python":
       return try await shell(name, "\(Paths.python) \(name)")
+    case "swift":
+      return try await shell(name, "PATH='\(compilers)' swiftc -parse - < \(name)")
     default:
       if block.text.contains(#/(?m)^(sudo )?make /#) {
         try await checkTargets(block, name)

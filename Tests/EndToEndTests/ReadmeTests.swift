@@ -6,7 +6,8 @@ import Testing
 /// What a reader has at the start is given: an empty folder with the backend's database `app.db` and its table
 /// `message`, Apple's key `AuthKey_ABC123DEFG.p8`, and `deploy/` of the source tree; `nudged` is installed. The blocks
 /// run in their order: `sh` in one shell session (exports last), `sql` in the `sqlite3` shell with a busy timeout,
-/// `python` in Python. A `text` block is the output of the block before it. Only this differs from a real machine:
+/// `python` in Python. Of `swift`, which is for the app, the compiler reads the syntax. A `text` block is the output of
+/// the block before it. Only this differs from a real machine:
 ///
 /// - `NUDGED_PRODUCTION_URL`, `NUDGED_SANDBOX_URL` and `NUDGED_CA_FILE` lead to scripted peers instead of Apple.
 /// - `make` and `sudo make` are not run but asked whether they have the target (`make -n`): the tests would run
@@ -35,16 +36,16 @@ struct ReadmeTests {
         }
       }
       #expect(try s.backend.count("select count(*) from sqlite_master where name glob 'nudge_*'") == 0)
-      #expect(try s.backend.count("select count(*) from message") == 2)
+      #expect(try s.backend.count("select count(*) from message") == 4)
     }
   }
 
   /// What must have come of all the blocks before the tables are taken out again.
   private func checkEnd(_ s: Scenario, _ reader: Reader) async throws {
     try await reader.settle()
-    #expect(try s.backend.states() == ["attempted": 5, "cancelled": 1])
-    #expect(try s.backend.count("select count(*) from nudge_attempt where outcome = 'accepted'") == 5)
-    #expect(try reader.production.requests().count == 5)
+    #expect(try s.backend.states() == ["attempted": 9, "cancelled": 1, "superseded": 1])
+    #expect(try s.backend.count("select count(*) from nudge_attempt where outcome = 'accepted'") == 9)
+    #expect(try reader.production.requests().count == 9)
     #expect(try reader.sandbox.requests().isEmpty)
     #expect(
       try reader.production.requests().prefix(3).map { $0.alert["body"] as? String } == [
@@ -58,6 +59,7 @@ struct ReadmeTests {
     output.split(separator: "\n").map { line in
       String(line).replacing(/\d{4}-\d\d-\d\dT[0-9:.]+Z/, with: "TIME").replacing(#/ \d+ *$/#, with: " MS")
         .replacing(#/ after \d+ ms/#, with: "")
+        .replacing(/by nudge \d+/, with: "by nudge N")
         .replacing(/-+/, with: "-").replacing(#/ +/#, with: " ").trimmingCharacters(in: .whitespaces)
     }
   }
@@ -71,6 +73,10 @@ struct ReadmeTests {
 
       var help = table
       for command in try await commands(s) { help += try await s.nudged(["help", command]).output }
+      let products = URL(filePath: try Paths.nudged()).deletingLastPathComponent().path
+      let bench = try s.run("bench", ["\(products)/nudged-bench", "--help"])
+      #expect(try await bench.wait() == .code(0), "\(bench.errors)")
+      help += bench.output
       let known = Set(help.matches(of: /--[a-z][a-z-]*|NUDGED_[A-Z_]+/).map { String($0.output) })
       // The benchmark is another program with flags of its own.
       let text = readme.text.replacing(/BENCH_FLAGS=[^`]*/, with: "")
@@ -109,6 +115,7 @@ struct ReadmeTests {
         readme.table(under: "## Registering tokens").sorted() == (try columns("nudge_registration")).sorted())
 
       let names = Set(try s.backend.run("select name from sqlite_master").compactMap { $0["name"].text })
+        .union(try columns("nudge_audit"))
       for word in readme.text.matches(of: /\bnudge_[a-z_]+/).map({ String($0.output) }) {
         #expect(names.contains(word), "no \(word)")
       }
