@@ -58,6 +58,8 @@ struct ActivityFlights {
     /// The token that was sent to, as its row was.
     let token: [UInt8]
     let registeredAt: Int64
+    /// What the request carries, in seconds.
+    let timestamp: Int64
   }
 
   private var flights: [Int64: Flight] = [:]
@@ -70,6 +72,8 @@ struct ActivityFlights {
 
   /// Whether something is on its way there: one request at a time, so that none overtakes another.
   func isBusy(_ place: ActivityPlace) -> Bool { !busy.isEmpty && busy.contains(place) }
+
+  subscript(attempt: Int64) -> Flight? { flights[attempt] }
 
   mutating func begin(_ flight: Flight, attempt: Int64) {
     flights[attempt] = flight
@@ -92,8 +96,7 @@ extension Store {
   /// before the positions of the scan.
   package var hasPassedRows: Bool { scan.hasLeftovers || !flights.held.isEmpty }
 
-  /// Begins a request about a Live Activity, in the transaction that writes its attempt; returns its
-  /// `timestamp` in seconds.
+  /// Begins a request about a Live Activity; returns its `timestamp` in seconds.
   ///
   /// It is now, but always later than the one before in that activity, whatever the clock has done since: a
   /// phone drops what is not newer than what it shows.
@@ -107,18 +110,23 @@ extension Store {
     last.bind(2, place.device)
     defer { last.reset() }
     let timestamp = try last.step() ? max(now / 1000, last.integer(0) + 1) : now / 1000
-    let remember = statements.rememberActivity
-    remember.bind(1, place.activity)
-    remember.bind(2, place.device)
-    remember.bind(3, timestamp)
-    remember.bind(4, nudge.id)
-    remember.bind(5, event == .update ? nil : nudge.id)
-    try remember.run()
     flights.begin(
       ActivityFlights.Flight(
         place: place, event: event, token: Array(copying: target.token()),
-        registeredAt: target.registeredAt), attempt: attempt)
+        registeredAt: target.registeredAt, timestamp: timestamp), attempt: attempt)
     return timestamp
+  }
+
+  /// Remembers what an attempt is for its Live Activity, if it is about one, in the transaction that writes it.
+  func remember(_ attempt: Int64, of nudge: Int64) throws(SQLiteError) {
+    guard let flight = flights[attempt] else { return }
+    let remember = statements.rememberActivity
+    remember.bind(1, flight.place.activity)
+    remember.bind(2, flight.place.device)
+    remember.bind(3, flight.timestamp)
+    remember.bind(4, nudge)
+    remember.bind(5, flight.event == .update ? nil : nudge)
+    try remember.run()
   }
 
   /// Draws the conclusions from the end of an attempt for the activity that it was about; returns how many

@@ -80,27 +80,35 @@ extension Store {
     select.bindPlace(nudge, target, now: claim.now)
     select.bind(7, event == .update ? 1 : 0)
     select.bind(8, memory.lastTurn)
+    select.bind(9, Int64.max)
     // Only what is valid supersedes, so one that was not judged yet is judged here.
     while try select.step() {
       let id = select.integer(0)
       select.reset()
-      if claim.valid.contains(id) { return id }
-      if try isValid(id, now: claim.now, by: dispatcher) { claim.valid.insert(id) }
-      claim.examined = id
+      if try isValid(id, for: &claim, by: dispatcher) { return id }
+      select.bind(9, id)
     }
     return nil
   }
 
   /// Judges a row ahead of its turn, and ends it if it is not valid.
-  private func isValid(_ id: Int64, now: Int64, by dispatcher: any Dispatcher) throws(SQLiteError) -> Bool {
+  private func isValid(
+    _ id: Int64, for claim: inout Claim, by dispatcher: any Dispatcher
+  ) throws(SQLiteError) -> Bool {
+    if let known = claim.isValid[id] { return known }
     let select = statements.nudge
     select.bind(1, id)
     guard try select.step() else { return false }
     defer { select.reset() }
     let nudge = Nudge(select)
-    let judgement = judge(nudge, now: now, by: dispatcher)
-    guard case .closing(let closing) = judgement else { return true }
-    try close(closing, now: now)
+    let judgement = judge(nudge, now: claim.now, by: dispatcher)
+    claim.examined = id
+    guard case .closing(let closing) = judgement else {
+      claim.isValid[id] = true
+      return true
+    }
+    claim.isValid[id] = false
+    closings.append(closing)
     return false
   }
 

@@ -11,7 +11,8 @@ import SQLite
 //    `wrong_host` (a CHECK holds it to that), and NULLs are distinct in a unique index
 //    (https://www.sqlite.org/lang_createindex.html), so only what provably reached no phone is tried again.
 // 2. The transaction is synced to the disk before COMMIT returns (`synchronous = extra`), and the relay hands
-//    no byte of a request to TLS before that (`Dispatcher.stage` says so).
+//    no byte of a request to TLS before that (`Dispatcher.stage` says so). What was made ready in a transaction
+//    that fails is discarded, also when it fails because an attempt could not be written.
 // 3. What a crash leaves without an outcome becomes `interrupted` and keeps `may_have_buzzed` (`recover`).
 
 extension Store {
@@ -20,40 +21,51 @@ extension Store {
       (id, nudge_id, device_id, token_kind, token_hash, environment, push_type, topic, apns_id, started_at,
        may_have_buzzed)
     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 1)
-    on conflict do nothing
     """
 
-  /// Writes the attempt and lets the dispatcher make its request ready; false when the device or the token has
-  /// had this nudge already.
+  /// Decides on an attempt and lets the dispatcher make its request ready; false when the nudge goes to the same
+  /// token on another device in this claim.
   func attempt(
     _ nudge: borrowing Nudge, _ target: borrowing Target, _ delivery: Delivery, environment: String,
-    now: Int64, in transaction: inout Transaction, by dispatcher: any Dispatcher
+    now: Int64, by dispatcher: any Dispatcher
   ) throws(SQLiteError) -> Bool {
+    guard !drafts.hold(nudge.id, tokenHash: tokenHash) else { return false }
     apnsID.removeAll(keepingCapacity: true)
     dispatcher.makeIdentifier(into: &apnsID)
     let id = nextAttemptID
-    let (tokenHash, apnsID) = (tokenHash, apnsID)
-    let (pushType, topic) = (dispatcher.attemptPushType, dispatcher.attemptTopic)
-    var insert = statements.insertAttempt.execution()
-    insert.bind(1, id)
-    insert.bind(2, nudge.id)
-    insert.bind(3, target.deviceID())
-    insert.bind(4, delivery.tokenKind.utf8.span)
-    insert.bind(5, tokenHash.span)
-    insert.bind(6, environment.utf8.span)
-    insert.bind(7, pushType.span)
-    insert.bind(8, topic.span)
-    insert.bind(9, apnsID.span)
-    insert.bind(10, now)
-    _ = try insert.step()
-    guard database.changes == 1 else { return false }
     nextAttemptID = id + 1
+    drafts.append(
+      id: id, nudge: nudge.id, device: target.deviceID(), tokenKind: delivery.tokenKind, tokenHash: tokenHash,
+      environment: environment, pushType: dispatcher.attemptPushType, topic: dispatcher.attemptTopic,
+      apnsID: apnsID)
     var timestamp: Int64?
     if let event = delivery.event {
       timestamp = try begin(event, attempt: id, nudge, target, now: now)
     }
     dispatcher.stage(attempt: id, apnsID: apnsID, nudge: nudge, target: target, timestamp: timestamp)
     return true
+  }
+
+  /// Writes the attempts that the claim has decided on; if one is refused, nothing of the transaction happens and
+  /// nothing is sent.
+  func writeAttempts(now: Int64) throws(SQLiteError) {
+    let drafts = drafts
+    for draft in drafts.list {
+      let (tokenKind, environment) = (draft.tokenKind.utf8, draft.environment.utf8)
+      var insert = statements.insertAttempt.execution()
+      insert.bind(1, draft.id)
+      insert.bind(2, draft.nudge)
+      insert.bind(3, drafts.text(draft, .device))
+      insert.bind(4, tokenKind.span)
+      insert.bind(5, drafts.text(draft, .tokenHash))
+      insert.bind(6, environment.span)
+      insert.bind(7, drafts.text(draft, .pushType))
+      insert.bind(8, drafts.text(draft, .topic))
+      insert.bind(9, drafts.text(draft, .apnsID))
+      insert.bind(10, now)
+      _ = try insert.step()
+      if !flights.isEmpty { try remember(draft.id, of: draft.nudge) }
+    }
   }
 
   /// What earlier attempts of a nudge mean for one more to this device with this token.

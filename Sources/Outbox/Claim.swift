@@ -69,15 +69,16 @@ extension Store {
     return false
   }
 
-  /// Claims what is due and can go now: writes an attempt row for each (nudge, device) and hands it to the
-  /// dispatcher, ends what has nothing left to try, and leaves the rest pending.
+  /// Decides what is due and can go now: an attempt for each (nudge, device), which is handed to the dispatcher,
+  /// and an end for what has nothing left to try; the rest stays pending.
   ///
-  /// Returns the number of attempts.
-  package func claim(
+  /// It only reads; `writeClaim` has to follow in the same transaction. Returns the number of attempts.
+  package func decideClaim(
     now: Int64, within bounds: borrowing ClaimBounds, by dispatcher: any Dispatcher,
     in transaction: inout Transaction
   ) throws(SQLiteError) -> Int {
     hasProgressed = false
+    drafts.removeAll()
     if let revisitAt = scan.revisitAt, revisitAt <= now, bounds.hasSomebody { scan.restart() }
     _ = try statements.highestAttemptedNudge.step()
     highestAttemptedNudge = statements.highestAttemptedNudge.integer(0)
@@ -95,10 +96,15 @@ extension Store {
       try look(isTurned: false, for: &claim, within: bounds, by: dispatcher, in: &transaction)
     }
     if claim.attemptsLeft < bounds.attempts || !hasNothingToWrite { hasProgressed = true }
+    return bounds.attempts - claim.attemptsLeft
+  }
+
+  /// Writes what `decideClaim` has decided.
+  package func writeClaim(now: Int64, in transaction: inout Transaction) throws(SQLiteError) {
+    try writeAttempts(now: now)
     try closeClaimed(now: now)
     for nudge in awaiting { try awaitToken(nudge) }
     for closing in closings { try close(closing, now: now) }
-    return bounds.attempts - claim.attemptsLeft
   }
 
   private var hasNothingToWrite: Bool { claimed.isEmpty && closings.isEmpty && awaiting.isEmpty }
@@ -218,8 +224,8 @@ struct Claim {
   var key = Scan.Key.start
   /// The row that the dispatcher has examined last.
   var examined: Int64 = 0
-  /// Rows of Live Activities that were found valid ahead of their turn.
-  var valid: Set<Int64> = []
+  /// Rows of Live Activities that were judged ahead of their turn, and whether they are valid.
+  var isValid: [Int64: Bool] = [:]
   /// For each environment the first row of this lane that could not go there now.
   var leftBehind: [String: Scan.Key] = [:]
 

@@ -55,7 +55,7 @@ extension Store {
           break walking
         }
         if try attempt(
-          nudge, target, delivery, environment: environment, now: claim.now, in: &transaction, by: dispatcher)
+          nudge, target, delivery, environment: environment, now: claim.now, by: dispatcher)
         {
           sent += 1
           claim.attemptsLeft -= 1

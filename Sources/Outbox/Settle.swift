@@ -96,6 +96,11 @@ package struct Settlement {
 }
 
 extension Store {
+  /// Whether these ends change nothing that a claim reads, so that it may be decided before they are written.
+  package func concernNoClaim(_ finishes: [Finish]) -> Bool {
+    finishes.indices.allSatisfy { finishes[$0].isPlain && flights[finishes[$0].attempt] == nil }
+  }
+
   /// Writes how attempts ended, and what that teaches about their tokens, in the caller's transaction.
   ///
   /// Each write is conditional on the attempt having no outcome yet, so a late answer changes nothing.

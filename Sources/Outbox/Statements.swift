@@ -152,7 +152,7 @@ struct Statements {
           where b.nudge_id = n.id and b.device_id = ?4 and b.may_have_buzzed = 1)
       """
     nudge = try database.prepare("select \(Nudge.columns) from nudge_outbox where id = ?1")
-    // ?7: this is an update; ?8: the newest start or end that was attempted there. An end reaches over later
+    // ?7: this is an update; ?8: the newest start or end that was attempted there; ?9: look below it. An end reaches over later
     // updates, unless a start is to come between them.
     newerOfActivity = try database.prepare(
       """
@@ -163,7 +163,7 @@ struct Statements {
               and s.kind = 'activity_start' and s.id between n.id and ?2))
           when 'activity_update' then ?7 and n.id > ?2
           else 0 end
-        and \(dueOnDevice)
+        and n.id < ?9 and \(dueOnDevice)
       order by n.id desc limit 1
       """)
     pendingStart = try database.prepare(

@@ -32,6 +32,8 @@ package final class Store {
   var tokenHash: [UInt8] = []
   var apnsID: [UInt8] = []
   var lastDevice: [UInt8] = []
+  /// The attempts that the open transaction is to write.
+  var drafts = Drafts()
   /// Nudges with nothing left to claim, and nudges that end for another reason, of the open transaction.
   var claimed: [Int64] = []
   var closings: [Closing] = []
@@ -87,6 +89,7 @@ package final class Store {
       judged = Judged(
         dataVersion: lastDataVersion, schemaVersion: try database.integer("pragma schema_version") ?? 0)
       try Store.heedTriggers(database)
+      canReadFirst = try database.text("pragma journal_mode") == "wal"
       statements = try Statements(database)
       // Damage shows when a page is read: the tables' roots at the start, not at the first nudge.
       for table in ["nudge_outbox", "nudge_device", "nudge_token"] {
@@ -119,15 +122,20 @@ package final class Store {
     }
   }
 
+  /// Whether reading holds up nobody's commit: not with a rollback journal.
+  package let canReadFirst: Bool
+
   /// Runs one turn's write transaction; on any error nothing of it has happened.
+  ///
+  /// - Parameter readingFirst: takes the write lock at the first write; see `Database.transaction`.
   package func turn<Result>(
-    _ body: (inout Transaction) throws(SQLiteError) -> Result
+    readingFirst: Bool = false, _ body: (inout Transaction) throws(SQLiteError) -> Result
   ) throws(SQLiteError) -> Result {
     let saved = (scan, nextAttemptID, lowWater, retentionPosition, flights, waitingExpiry)
     // Whether all is written but the COMMIT.
     var isReady = false
     do throws(SQLiteError) {
-      let result = try database.transaction(commitPatience: commitPatience) {
+      let result = try database.transaction(readingFirst: readingFirst, commitPatience: commitPatience) {
         transaction throws(SQLiteError) in
         try requireOurs(in: &transaction)
         let result = try body(&transaction)
@@ -189,8 +197,8 @@ package protocol Dispatcher: AnyObject {
   var attemptTopic: [UInt8] { get }
   /// Appends a fresh UUID, 36 characters.
   func makeIdentifier(into identifier: inout [UInt8])
-  /// The attempt row of the route that was given last is in the open transaction: the request may be made
-  /// ready, but no byte of it may leave before the transaction has been committed.
+  /// The attempt row of the route that was given last is part of the open transaction, or that fails: the request
+  /// may be made ready, but no byte of it may leave before the transaction has been committed.
   ///
   /// - Parameter timestamp: of a Live Activity's event, in seconds since 1970.
   func stage(

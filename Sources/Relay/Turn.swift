@@ -20,6 +20,10 @@ extension Wheel {
       attempts: max(1, min(room, Wheel.mostAttempts)), piece: max(1, room / 4))
   }
 
+  /// How many transactions take the lock first after somebody has committed between the reading and the writing of
+  /// one: a backend that commits all the time would let every other one come to nothing.
+  private static let lockedTurns = 16
+
   /// How long no answer has to come before rows are looked at that nobody can send yet.
   static let patience = Duration.milliseconds(50)
 
@@ -74,23 +78,32 @@ extension Wheel {
   }
 
   private func transact(_ bounds: ClaimBounds, mayClaim: Bool, mustExpire: Bool) throws(StoreError) {
-    let began = clock.now()
+    var locked = clock.now()
     let removesHistory = isRetentionDue
+    // A claim that nothing in this transaction bears on is decided before the lock is taken.
+    let readsFirst =
+      store.canReadFirst && turnsToLockFirst == 0 && hasRecovered && mayClaim && !mustExpire
+      && store.concernNoClaim(finishes)
     dispatch.begin(now: now, wall: wall)
     var settlement = Settlement()
     var claimed = 0
     var hasMoreHistory = false
     var interrupted: Int64 = 0
     do throws(StoreError) {
-      try store.turn { transaction throws(StoreError) in
+      try store.turn(readingFirst: readsFirst) { transaction throws(StoreError) in
+        if readsFirst {
+          claimed = try store.decideClaim(now: wall, within: bounds, by: dispatch, in: &transaction)
+          locked = clock.now()
+        }
         if !hasRecovered { interrupted = try store.recover(now: wall, in: &transaction) }
         settlement = try store.settle(finishes, in: &transaction)
         if mustExpire {
           _ = try store.expire(now: wall, limit: 500, in: &transaction)
         }
-        if mayClaim {
-          claimed = try store.claim(now: wall, within: bounds, by: dispatch, in: &transaction)
+        if mayClaim && !readsFirst {
+          claimed = try store.decideClaim(now: wall, within: bounds, by: dispatch, in: &transaction)
         }
+        if mayClaim { try store.writeClaim(now: wall, in: &transaction) }
         if removesHistory {
           hasMoreHistory = try store.removeHistory(
             before: wall - configuration.retain.milliseconds, in: &transaction)
@@ -99,11 +112,13 @@ extension Wheel {
       }
     } catch {
       dispatch.discard()
+      if readsFirst { turnsToLockFirst = Wheel.lockedTurns }
       throw error
     }
+    turnsToLockFirst = max(0, turnsToLockFirst - 1)
     // Measured before the requests are written: that happens without the lock.
     let released = clock.now()
-    lockFreeAt = released + (released - began)
+    lockFreeAt = released + (released - locked)
     dispatch.send()
     hasRecovered = true
     finishes.removeAll(keepingCapacity: true)

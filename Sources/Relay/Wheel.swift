@@ -32,6 +32,8 @@ package final class Wheel {
   var mayHaveWork = true
   /// The last look had nobody to look for.
   var isCrowded = false
+  /// How many of the next transactions take the lock first.
+  var turnsToLockFirst = 0
   /// When the write lock may be asked for again: it is left free at least as long as it was held.
   var lockFreeAt: ContinuousClock.Instant
   /// The gap before the next try while another connection holds the lock.

@@ -13,14 +13,19 @@ extension Database {
   /// (https://www.sqlite.org/lang_transaction.html). An error whose `kind` is `.busy` says that another
   /// connection holds the lock and that nothing happened.
   ///
-  /// - Parameter commitPatience: how long COMMIT may wait for readers, on a connection that waits for nothing
+  /// - Parameters:
+  ///   - readingFirst: takes the write lock at the first write instead, and until then holds up nobody in WAL mode.
+  ///     If somebody has committed between the first read and that write, it fails with an error whose `kind` is
+  ///     `.busy`: what was read still holds when something is written (SQLITE_BUSY_SNAPSHOT,
+  ///     https://www.sqlite.org/isolation.html).
+  ///   - commitPatience: how long COMMIT may wait for readers, on a connection that waits for nothing
   ///   else. Only with a rollback journal do readers hold it up; new ones are kept out meanwhile by the PENDING
   ///   lock, and a rollback would let them in again (https://www.sqlite.org/lockingv3.html#writing).
   package func transaction<Result>(
-    commitPatience: Duration? = nil,
+    readingFirst: Bool = false, commitPatience: Duration? = nil,
     _ body: (inout Transaction) throws(SQLiteError) -> Result
   ) throws(SQLiteError) -> Result {
-    try execute("begin immediate")
+    try execute(readingFirst ? "begin" : "begin immediate")
     do throws(SQLiteError) {
       var transaction = Transaction()
       let result = try body(&transaction)

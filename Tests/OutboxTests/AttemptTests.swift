@@ -57,6 +57,20 @@ struct AttemptTests {
     #expect(try world.count("nudge_attempt") == 1)
   }
 
+  @Test("what a claim has read is out of date once somebody commits, and then nothing of it happens")
+  func staleReading() throws {
+    let nudge = try world.nudge()
+    world.whileReading = {
+      world.whileReading = nil
+      #expect(throws: Never.self) { try world.register("phone", token: "beef", environment: "production") }
+    }
+    let staged = try world.turn(room)
+    #expect(world.busyTurns == 1)
+    #expect(staged.map(\.nudge) == [nudge])
+    #expect(staged.map(\.token) == ["beef"])
+    #expect(try world.count("nudge_attempt") == 1)
+  }
+
   @Test("two devices that carry one token, written past the view, get one request in one claim")
   func sharedToken() throws {
     try world.sql(

@@ -69,8 +69,9 @@ struct ClaimTests {
     network.rooms = ["production": 10]
     #expect(throws: SQLiteError.self) {
       try store.turn { transaction throws(SQLiteError) in
-        _ = try store.claim(
+        _ = try store.decideClaim(
           now: now, within: World.bounds(["production": 10]), by: network, in: &transaction)
+        try store.writeClaim(now: now, in: &transaction)
         throw SQLiteError(code: 10, message: "disk I/O error")
       }
     }

@@ -37,10 +37,16 @@ final class ScriptedDispatcher: Dispatcher {
   private(set) var examined = 0
   private(set) var routed = 0
   var staged: [Staged] = []
-  /// Every attempt that was ever staged, however its transaction ended.
+  /// Every attempt that was ever staged and not discarded, however its transaction ended.
   private(set) var history: [Staged] = []
   private var identifiers = 0
   private var chosen = ""
+
+  /// What was staged last is never sent.
+  func discard() {
+    history.removeLast(staged.count)
+    staged.removeAll()
+  }
 
   func examine(_ nudge: borrowing Nudge) -> Examination {
     examined += 1

@@ -110,21 +110,48 @@ final class World {
   func turn(
     _ rooms: [String: Int], finishes: [Finish] = [], piece: Int? = nil, claims: Bool = true
   ) throws -> [Staged] {
-    network.rooms = rooms
-    network.wall = now
-    network.staged.removeAll()
     let bounds = World.bounds(rooms, piece: piece)
     let (store, now, network) = (store, now, network)
+    prepare(rooms)
+    // As the worker does it: first without the lock, and if that comes to nothing, with it.
+    if claims, store.concernNoClaim(finishes) {
+      do throws(SQLiteError) {
+        lastSettlement = try store.turn(readingFirst: true) { transaction throws(SQLiteError) in
+          lastClaimCount = try store.decideClaim(now: now, within: bounds, by: network, in: &transaction)
+          whileReading?()
+          let settlement = try store.settle(finishes, in: &transaction)
+          try store.writeClaim(now: now, in: &transaction)
+          return settlement
+        }
+        return network.staged
+      } catch {
+        guard error.kind == .busy else { throw error }
+        busyTurns += 1
+        network.discard()
+        prepare(rooms)
+      }
+    }
     lastSettlement = try store.turn { transaction throws(SQLiteError) in
       let settlement = try store.settle(finishes, in: &transaction)
       if claims {
-        lastClaimCount = try store.claim(now: now, within: bounds, by: network, in: &transaction)
+        lastClaimCount = try store.decideClaim(now: now, within: bounds, by: network, in: &transaction)
+        try store.writeClaim(now: now, in: &transaction)
       }
       return settlement
     }
     return network.staged
   }
 
+  private func prepare(_ rooms: [String: Int]) {
+    network.rooms = rooms
+    network.wall = now
+    network.staged.removeAll()
+  }
+
+  /// What somebody else does between the reading and the writing of a turn.
+  var whileReading: (() -> Void)?
+  /// How many turns had to begin again with the lock.
+  private(set) var busyTurns = 0
   private(set) var lastSettlement = Settlement()
   private(set) var lastClaimCount = 0
 

@@ -131,4 +131,29 @@ struct TransactionTests {
     #expect(!isOpen)
     #expect(try database.text("pragma integrity_check") == "ok")
   }
+
+  @Test("one that reads first holds up nobody until it writes, and fails if what it has read has changed")
+  func readingFirst() throws {
+    let folder = try Folder()
+    let database = try Database(path: folder.file)
+    let other = try Database(path: folder.file)
+    try database.execute("pragma journal_mode = wal")
+    let seen = try database.transaction(readingFirst: true) { _ throws(SQLiteError) in
+      let seen = try database.integer("select count(*) from t")
+      try insert(database)
+      return seen
+    }
+    #expect(seen == 0)
+    let thrown = error {
+      try database.transaction(readingFirst: true) { _ throws(SQLiteError) in
+        _ = try database.integer("select count(*) from t")
+        try insert(other)
+        try insert(database)
+      }
+    }
+    #expect(thrown?.kind == .busy)
+    let isOpen = database.isInTransaction
+    #expect(!isOpen)
+    #expect(try count(folder) == 2)
+  }
 }

@@ -1,0 +1,62 @@
+/// The attempts that a claim has decided on and not written yet.
+///
+/// Their texts lie in one run of bytes, so that none has memory of its own.
+struct Drafts {
+  /// One attempt.
+  struct Draft {
+    let id: Int64
+    let nudge: Int64
+    let tokenKind: String
+    let environment: String
+    /// Where the texts begin, in the order of `Text`, and where the last one ends.
+    fileprivate let bounds: InlineArray<6, Int>
+  }
+
+  /// The texts of a draft.
+  enum Text: Int {
+    case device, tokenHash, pushType, topic, apnsID
+  }
+
+  private(set) var list: [Draft] = []
+  private var bytes: [UInt8] = []
+
+  /// Adds an attempt.
+  mutating func append(
+    id: Int64, nudge: Int64, device: Span<UInt8>, tokenKind: String, tokenHash: [UInt8], environment: String,
+    pushType: [UInt8], topic: [UInt8], apnsID: [UInt8]
+  ) {
+    var bounds = InlineArray<6, Int>(repeating: bytes.count)
+    device.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
+    bounds[1] = bytes.count
+    bytes += tokenHash
+    bounds[2] = bytes.count
+    bytes += pushType
+    bounds[3] = bytes.count
+    bytes += topic
+    bounds[4] = bytes.count
+    bytes += apnsID
+    bounds[5] = bytes.count
+    list.append(Draft(id: id, nudge: nudge, tokenKind: tokenKind, environment: environment, bounds: bounds))
+  }
+
+  /// One of a draft's texts.
+  @_lifetime(borrow self)
+  func text(_ draft: Draft, _ text: Text) -> Span<UInt8> {
+    bytes.span.extracting(draft.bounds[text.rawValue]..<draft.bounds[text.rawValue + 1])
+  }
+
+  /// Whether there is an attempt of the nudge to this token; the attempts of one nudge follow one another.
+  func hold(_ nudge: Int64, tokenHash: [UInt8]) -> Bool {
+    for draft in list.reversed() {
+      guard draft.nudge == nudge else { return false }
+      let hash = text(draft, .tokenHash)
+      if tokenHash.indices.allSatisfy({ tokenHash[$0] == hash[$0] }) { return true }
+    }
+    return false
+  }
+
+  mutating func removeAll() {
+    list.removeAll(keepingCapacity: true)
+    bytes.removeAll(keepingCapacity: true)
+  }
+}
