@@ -20,7 +20,7 @@ package final class ProviderToken {
   package struct Current: Sendable {
     /// The value of `authorization`: `bearer ` and the JWT. Shared, not copied.
     package let headerValue: [UInt8]
-    /// Counts the mints of this key from 1.
+    /// Counts the mints from 1, those of the keys before this one included.
     package let generation: Int
   }
 
@@ -38,15 +38,23 @@ package final class ProviderToken {
   /// The names in the token.
   package let identity: KeyIdentity
   private let key: SigningKey
+  /// How often the keys before this one were minted with: a generation names one token, whichever key signed it.
+  private let inherited: Int
   private var minted: Minted?
   private var lastForcedAt: ContinuousClock.Instant?
   private var isExpired = false
 
   /// Takes a key into use; nothing is signed yet.
-  package init(key: SigningKey, identity: KeyIdentity) {
+  ///
+  /// - Parameter predecessor: the token of the key that this one replaces.
+  package init(key: SigningKey, identity: KeyIdentity, after predecessor: ProviderToken? = nil) {
     self.key = key
     self.identity = identity
+    inherited = predecessor?.generation ?? 0
   }
+
+  /// The last token that was minted; 0 before the first.
+  private var generation: Int { minted?.current.generation ?? inherited }
 
   /// The token to use now, minted if it has to be.
   ///
@@ -60,8 +68,7 @@ package final class ProviderToken {
     if let minted, !isExpired, !ProviderToken.isDue(minted, wallSeconds: seconds, now: now) {
       return minted.current
     }
-    let generation = (minted?.current.generation ?? 0) + 1
-    let current = Current(headerValue: try mint(issuedAt: seconds), generation: generation)
+    let current = Current(headerValue: try mint(issuedAt: seconds), generation: generation + 1)
     minted = Minted(current: current, issuedAtSeconds: seconds, mintedAt: now)
     isExpired = false
     return current
@@ -75,6 +82,7 @@ package final class ProviderToken {
   /// - Returns: whether there is or will be a newer token, so that connections which used this one are
   ///   to be retired.
   package func expired(generation: Int, now: ContinuousClock.Instant) -> Bool {
+    if generation <= inherited { return true }
     guard let minted else { return false }
     guard generation == minted.current.generation, !isExpired else { return true }
     if let lastForcedAt, now - lastForcedAt < ProviderToken.leastAge { return false }
@@ -111,7 +119,9 @@ extension ProviderToken {
   /// Reads a key as Apple hands it out (`AuthKey_<id>.p8`), or any unencrypted P-256 private key.
   ///
   /// Throws words that name the fault, never the key.
-  package convenience init(pem: [UInt8], keyID: String, teamID: String) throws(HeaderFault) {
+  package convenience init(
+    pem: [UInt8], keyID: String, teamID: String, after predecessor: ProviderToken? = nil
+  ) throws(HeaderFault) {
     let identity: KeyIdentity
     do {
       identity = try KeyIdentity(keyID: keyID, teamID: teamID)
@@ -119,7 +129,7 @@ extension ProviderToken {
       throw HeaderFault(words: error.words)
     }
     do {
-      self.init(key: try SigningKey(pem: pem), identity: identity)
+      self.init(key: try SigningKey(pem: pem), identity: identity, after: predecessor)
     } catch {
       throw HeaderFault(words: "\(error)")
     }

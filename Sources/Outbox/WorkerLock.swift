@@ -28,6 +28,9 @@ package struct WorkerLock: ~Copyable {
     let path = realPath + "-nudged.lock"
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw .file(path: path, words: String(cString: strerror(errno))) }
+    // As SQLite does with the -wal: who may write the database may be its worker, whoever was it before.
+    var database = stat()
+    if stat(realPath, &database) == 0 { fchmod(descriptor, database.st_mode & 0o666) }
     var range = flock()
     range.l_type = Int16(F_WRLCK)
     range.l_whence = Int16(SEEK_SET)

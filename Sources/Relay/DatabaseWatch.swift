@@ -10,18 +10,21 @@ import Glibc
 /// poll finds the change.
 package final class DatabaseWatch {
   /// For the poller; -1 where inotify is not to be had.
-  package let descriptor: Int32
+  package var descriptor: Int32 { isWatching ? inotify.descriptor : -1 }
+  private let inotify = Inotify()
+  private let isWatching: Bool
   /// The real path of the database.
   package let path: String
   /// The path that was given, perhaps a link to it.
   private let given: String
   private let name: String
+  /// The names in the folder whose events may be a commit.
+  private let ours: Set<String>
   private let identity: FileIdentity?
   /// Something was done to the database's own name in its folder.
   private var isSuspicious = false
   /// The `-wal` and `-shm` of the database, as long as it was there.
   private var companions: StaleLog
-  private var buffer = [UInt8](repeating: 0, count: 4096)
   private var remainingLooks: ArraySlice<Duration> = []
   /// When the next look of the series is due.
   package private(set) var nextLook: ContinuousClock.Instant?
@@ -46,29 +49,19 @@ package final class DatabaseWatch {
     let separator = path.lastIndex(of: "/") ?? path.startIndex
     let folder = separator == path.startIndex ? "/" : String(path[..<separator])
     name = String(path[separator...].dropFirst())
+    ours = [name, name + "-wal", name + "-journal"]
     identity = FileIdentity(path: path)
     companions = StaleLog(database: path)
-    let inotify = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
     let mask = UInt32(IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM)
-    if inotify >= 0 && inotify_add_watch(inotify, folder, mask) < 0 {
-      close(inotify)
-      descriptor = -1
-    } else {
-      descriptor = inotify
-    }
+    isWatching = inotify.watch(folder, for: mask) != nil
   }
-
-  deinit { if descriptor >= 0 { close(descriptor) } }
 
   /// Reads the events at hand; returns whether one concerns the database, and then starts the series of looks.
   package func takeEvents(now: ContinuousClock.Instant) -> Bool {
-    guard descriptor >= 0 else { return false }
     var isOurs = false
-    // What comes faster than it is read waits for the next turn: the descriptor stays readable.
-    for _ in 0..<64 {
-      let count = read(descriptor, &buffer, buffer.count)
-      guard count > 0 else { break }
-      isOurs = concernsDatabase(buffer[..<count]) || isOurs
+    inotify.takeEvents { event in
+      if event.name == name && event.mask & UInt32(IN_MODIFY) == 0 { isSuspicious = true }
+      if event.isOverflow || ours.contains(event.name) { isOurs = true }
     }
     if isOurs { beginLooks(now: now) }
     return isOurs
@@ -108,24 +101,5 @@ package final class DatabaseWatch {
   package func takeSuspicion() -> Bool {
     defer { isSuspicious = false }
     return isSuspicious
-  }
-
-  /// Goes through `struct inotify_event`s (`man 7 inotify`): 16 bytes, then `len` bytes of name.
-  private func concernsDatabase(_ events: ArraySlice<UInt8>) -> Bool {
-    let fixed = MemoryLayout<inotify_event>.size
-    var start = events.startIndex
-    var concerns = false
-    while start + fixed <= events.endIndex {
-      let event = events.withUnsafeBytes {
-        $0.loadUnaligned(fromByteOffset: start, as: inotify_event.self)
-      }
-      if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return true }
-      let end = min(start + fixed + Int(event.len), events.endIndex)
-      let found = String(decoding: events[(start + fixed)..<end].prefix { $0 != 0 }, as: UTF8.self)
-      if found == name && event.mask & UInt32(IN_MODIFY) == 0 { isSuspicious = true }
-      if found == name || found == name + "-wal" || found == name + "-journal" { concerns = true }
-      start = end
-    }
-    return concerns
   }
 }

@@ -98,19 +98,31 @@ package final class Host {
     return trouble != nil
   }
 
+  /// What is wrong with it, for a person; nil when nothing is known to be.
+  var troubleWords: String? {
+    guard let trouble else { return nil }
+    let what =
+      if refusalPause.until != nil {
+        "refuses our credentials"
+      } else if signer.throttlePause.until != nil {
+        "finds the provider token renewed too often"
+      } else if dialPause.until != nil {
+        "cannot be reached"
+      } else {
+        "fails"
+      }
+    return "\(environment.rawValue) \(what) (\(trouble))"
+  }
+
+  /// A new key is in use: what the host said about the old one is over, and a connection that has carried it is
+  /// not used again.
+  func takeNewKey(now: ContinuousClock.Instant) {
+    refusalPause.forget(now: now)
+    refusesKeyEnvironment = false
+    if !isPaused(now: now) { trouble = nil }
+    for link in links where link.keyGeneration != nil { link.retire() }
+  }
+
   /// Takes all connections out of use; what is in flight on them finishes.
   func retireAll() { links.forEach { $0.retire() } }
-}
-
-/// A signing key in use: its provider token, and the pause when Apple finds it renewed too often.
-package final class Signer {
-  let token: ProviderToken
-  let file: String
-  /// 429 TooManyProviderTokenUpdates: counts for every host of the key.
-  var throttlePause = Pause(from: .seconds(60), to: .seconds(1200))
-
-  init(token: ProviderToken, file: String) {
-    self.token = token
-    self.file = file
-  }
 }

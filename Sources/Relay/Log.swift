@@ -81,7 +81,12 @@ package struct Log: Sendable {
         $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "=")
       }
     if isPlain { return value }
-    var text = "\""
+    return "\"" + escaped(value) + "\""
+  }
+
+  /// A text with quotes, backslashes and everything that may steer a terminal or end a line escaped.
+  static func escaped(_ value: String) -> String {
+    var text = ""
     for scalar in value.unicodeScalars {
       switch scalar {
       case "\"": text += "\\\""
@@ -97,6 +102,6 @@ package struct Log: Sendable {
       default: text.unicodeScalars.append(scalar)
       }
     }
-    return text + "\""
+    return text
   }
 }

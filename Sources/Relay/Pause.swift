@@ -39,6 +39,13 @@ package struct Pause {
     return length
   }
 
+  /// What it was about has changed: no pause, the next one is short again, and what was sent until now begins none.
+  package mutating func forget(now: ContinuousClock.Instant) {
+    began = now
+    until = nil
+    next = shortest
+  }
+
   /// Something good happened: no pause, and the next one is short again. What was sent before the pause began
   /// does not count.
   package mutating func end(since: ContinuousClock.Instant) {

@@ -1,20 +1,21 @@
-import APNs
 import Outbox
 
 /// Runs the worker on one database until it is told to stop, or, with `drain`, until nothing is due.
 ///
 /// Returns the exit code; throws what keeps it from working, in words for a person.
-package func runWorker(_ configuration: Configuration, clock: Clock = .system, log: Log) throws(Failure)
-  -> ExitCode
-{
-  let hosts = try makeHosts(configuration)
+package func runWorker(
+  _ configuration: Configuration, readKey: @escaping Keys.Reader, notify: Notify, clock: Clock = .system,
+  log: Log
+) throws(Failure) -> ExitCode {
+  let keys = try Keys(configuration, read: readKey)
   let signals = try Signals()
+  let patience = Patience(signals: signals, notify: notify, clock: clock)
   while true {
-    guard let place = try openPlace(configuration, hosts: hosts(), signals: signals, log: log) else {
+    guard let place = try openPlace(configuration, hosts: keys.hosts(), patience, log: log) else {
       log.notice("stopped")
       return .success
     }
-    switch try run(place, configuration, signals: signals, clock: clock, log: log) {
+    switch try run(place, configuration, keys: keys, patience, log: log) {
     case .stopped:
       log.notice("stopped")
       return .success
@@ -26,7 +27,7 @@ package func runWorker(_ configuration: Configuration, clock: Clock = .system, l
     case .databaseReplaced(let leftovers):
       log.notice("database was replaced: opening the new file", ["file": configuration.database])
       guard let leftovers else { break }
-      guard try putAside(leftovers, configuration, signals: signals, log: log) else { return .success }
+      guard try putAside(leftovers, configuration, patience, log: log) else { return .success }
     case .databaseRestored:
       log.notice("database was restored: starting over", ["file": configuration.database])
     case .databaseBarred:
@@ -35,6 +36,28 @@ package func runWorker(_ configuration: Configuration, clock: Clock = .system, l
       throw Failure(
         .noDatabase,
         "\(configuration.database) was deleted while the worker ran: put it back, then start again")
+    }
+  }
+}
+
+/// Waiting for something to be put right, which a signal to stop ends; the service manager hears of it.
+private struct Patience {
+  let signals: Signals
+  let notify: Notify
+  let clock: Clock
+
+  /// Waits a second; true when told to stop.
+  func wait(_ words: String) throws(Failure) -> Bool {
+    let end = clock.now() + .seconds(1)
+    while true {
+      let now = clock.now()
+      notify.turn(now: now)
+      notify.show("waiting: \(words)", now: now)
+      guard now < end else { return false }
+      if try signals.wait(min(end, notify.deadline ?? end) - now) {
+        notify.announceStopping()
+        return true
+      }
     }
   }
 }
@@ -82,7 +105,7 @@ private struct Unavailable: Error {
 /// What can be put right from outside (permissions, a foreign lock, a full disk) is waited for, with one message:
 /// whoever repairs it has not to think of the worker too. `--drain` is for scripts and fails at once.
 private func openPlace(
-  _ configuration: Configuration, hosts: [Host], signals: Signals, log: Log
+  _ configuration: Configuration, hosts: [Host], _ patience: Patience, log: Log
 ) throws(Failure) -> Place? {
   var said: String?
   while true {
@@ -96,14 +119,14 @@ private func openPlace(
         said = error.failure.message
         log.error("database cannot be used: nothing is sent until it can", ["reason": error.failure.message])
       }
-      if try signals.wait(.seconds(1)) { return nil }
+      if try patience.wait(error.failure.message) { return nil }
     }
   }
 }
 
 /// Makes sure that a replaced database's log is not taken for the new file's; false when told to stop.
 private func putAside(
-  _ stale: StaleLog, _ configuration: Configuration, signals: Signals, log: Log
+  _ stale: StaleLog, _ configuration: Configuration, _ patience: Patience, log: Log
 ) throws(Failure) -> Bool {
   var said: String?
   while !stale.isGone {
@@ -119,7 +142,7 @@ private func putAside(
           "the old file's write-ahead log would be mixed into the new file: nothing is sent until it is gone",
           ["file": stale.path, "reason": error.words])
       }
-      if try signals.wait(.seconds(1)) {
+      if try patience.wait("\(stale.path): \(error.words)") {
         log.notice("stopped")
         return false
       }
@@ -130,15 +153,19 @@ private func putAside(
 
 /// One life of the worker with one database file.
 private func run(
-  _ place: borrowing Place, _ configuration: Configuration, signals: Signals, clock: Clock, log: Log
+  _ place: borrowing Place, _ configuration: Configuration, keys: Keys, _ patience: Patience, log: Log
 ) throws(Failure) -> Wheel.End {
   let wheel = try Wheel(
     configuration, hosts: place.hosts, store: place.store,
     watch: DatabaseWatch(path: place.lock.databasePath, given: configuration.database),
-    poller: try Poller(), signals: signals, clock: clock, log: log)
+    poller: try Poller(), signals: patience.signals, keys: keys, notify: patience.notify,
+    clock: patience.clock,
+    log: log)
   log.notice(
     "worker started",
     ["database": place.lock.databasePath, "hosts": place.hosts.map(\.name).joined(separator: ",")])
+  // What has happened to the keys before there was a wheel; and from here on the worker is up.
+  wheel.reloadKeys(isAsked: false)
   return try wheel.run()
 }
 
@@ -163,28 +190,4 @@ extension Unavailable {
       mayPass = true
     }
   }
-}
-
-/// Reads the keys and makes the hosts that have one; one key file is one provider token, whatever its hosts.
-///
-/// The result makes them anew for each life of the worker, with the provider tokens kept.
-private func makeHosts(_ configuration: Configuration) throws(Failure) -> () -> [Host] {
-  var signers: [Configuration.Key: Signer] = [:]
-  var pairs: [(Configuration.Host, Signer)] = []
-  for host in configuration.hosts {
-    guard let key = host.key else { continue }
-    if signers[key] == nil {
-      do {
-        let token = try ProviderToken(pem: key.content, keyID: key.id, teamID: configuration.teamID)
-        signers[key] = Signer(token: token, file: key.file)
-      } catch {
-        throw Failure(.configuration, "\(key.file): \(error.words)")
-      }
-    }
-    if let signer = signers[key] { pairs.append((host, signer)) }
-  }
-  guard !pairs.isEmpty else {
-    throw Failure(.configuration, "no host has a key: set --key-file")
-  }
-  return { pairs.map { Host($0, signer: $1) } }
 }

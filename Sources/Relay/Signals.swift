@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// SIGTERM and SIGINT as a descriptor, so that they are an event of the loop like any other.
+/// SIGTERM, SIGINT and SIGHUP as a descriptor, so that they are an event of the loop like any other.
 package final class Signals {
   package let descriptor: Int32
 
@@ -15,6 +15,7 @@ package final class Signals {
     sigemptyset(&set)
     sigaddset(&set, SIGTERM)
     sigaddset(&set, SIGINT)
+    sigaddset(&set, SIGHUP)
     pthread_sigmask(SIG_BLOCK, &set, nil)
     descriptor = signalfd(-1, &set, Int32(SFD_CLOEXEC | SFD_NONBLOCK))
     guard descriptor >= 0 else {
@@ -24,20 +25,30 @@ package final class Signals {
 
   deinit { close(descriptor) }
 
-  /// Waits for one of the signals; false when none came in that time.
+  /// Keeps SIGHUP until there is a descriptor for it: a reload that is asked for during the start is no end.
+  package static func holdReload() {
+    var set = sigset_t()
+    sigemptyset(&set)
+    sigaddset(&set, SIGHUP)
+    pthread_sigmask(SIG_BLOCK, &set, nil)
+  }
+
+  /// Waits for a signal to stop; false when none came in that time.
   package func wait(_ limit: Duration) throws(Failure) -> Bool {
     let poller = try Poller()
     poller.watch(descriptor, tag: 0)
     var came = false
     poller.wait(limit) { _ in came = true }
-    return came && take() > 0
+    return came && take().stops > 0
   }
 
-  /// How many of the signals have come since the last call.
-  package func take() -> Int {
-    var count = 0
+  /// How many signals to stop (SIGTERM, SIGINT) and to reload (SIGHUP) have come since the last call.
+  package func take() -> (stops: Int, reloads: Int) {
+    var count = (stops: 0, reloads: 0)
     var info = signalfd_siginfo()
-    while read(descriptor, &info, MemoryLayout<signalfd_siginfo>.size) > 0 { count += 1 }
+    while read(descriptor, &info, MemoryLayout<signalfd_siginfo>.size) > 0 {
+      if info.ssi_signo == UInt32(SIGHUP) { count.reloads += 1 } else { count.stops += 1 }
+    }
     return count
   }
 }

@@ -11,6 +11,8 @@ package final class Wheel {
   let log: Log
   let poller: Poller
   let signals: Signals
+  let keys: Keys
+  let notify: Notify
   let watch: DatabaseWatch
   let network: Network
   let dispatch: Dispatch
@@ -68,6 +70,7 @@ package final class Wheel {
     static let signals: UInt64 = 0
     static let database: UInt64 = 1
     static let resolver: UInt64 = 2
+    static let keys: UInt64 = 3
     static let firstLink: UInt64 = 16
   }
 
@@ -89,13 +92,15 @@ package final class Wheel {
 
   init(
     _ configuration: Configuration, hosts: [Host], store: Store, watch: DatabaseWatch, poller: Poller,
-    signals: Signals, clock: Clock, log: Log
+    signals: Signals, keys: Keys, notify: Notify, clock: Clock, log: Log
   ) throws(Failure) {
     self.configuration = configuration
     self.store = store
     self.watch = watch
     self.poller = poller
     self.signals = signals
+    self.keys = keys
+    self.notify = notify
     self.clock = clock
     self.log = log
     do {
@@ -118,6 +123,7 @@ package final class Wheel {
     watch.beginLooks(now: now)
     poller.watch(signals.descriptor, tag: Tag.signals)
     if watch.descriptor >= 0 { poller.watch(watch.descriptor, tag: Tag.database) }
+    if keys.descriptor >= 0 { poller.watch(keys.descriptor, tag: Tag.keys) }
   }
 
   /// Turns until it is told to stop, or, with `--drain`, until nothing is due.
@@ -128,7 +134,9 @@ package final class Wheel {
       now = clock.now()
       wall = clock.wall()
       noticeClockStep()
+      notify.turn(now: now)
       for tag in ready { take(tag) }
+      if let due = keys.due, due <= now { reloadKeys(isAsked: false) }
       for host in dispatch.hosts {
         for link in host.links where link.connection.deadline.map({ $0 <= now }) ?? false { advance(link) }
       }
@@ -141,6 +149,7 @@ package final class Wheel {
       collectEnds()
       maintainHosts()
       if let end = try ending() { return end }
+      notify.show(statusWords, now: now)
     }
   }
 
@@ -157,6 +166,8 @@ package final class Wheel {
       if let until = host.pausedUntil(now: now) { next = min(next, until) }
     }
     if let look = watch.nextLook { next = min(next, look) }
+    if let due = keys.due { next = min(next, due) }
+    if let deadline = notify.deadline { next = min(next, deadline) }
     if !finishes.isEmpty {
       next = min(next, lockFreeAt)
     } else if (mayHaveWork || wantsRescan) && stopDeadline == nil {
@@ -180,15 +191,18 @@ package final class Wheel {
   private func take(_ tag: UInt64) {
     switch tag {
     case Tag.signals:
-      let count = signals.take()
-      guard count > 0 else { return }
-      mustStopNow = stopDeadline != nil || count > 1
+      let (stops, reloads) = signals.take()
+      if reloads > 0 { reloadKeys(isAsked: true) }
+      guard stops > 0 else { return }
+      mustStopNow = stopDeadline != nil || stops > 1
       if stopDeadline == nil {
+        notify.announceStopping()
         stopDeadline = now + configuration.stopTimeout
         log.notice("stopping", ["in_flight": "\(dispatch.inFlight.count)"])
       }
     case Tag.database:
       if watch.takeEvents(now: now) { lookForCommits() }
+    case Tag.keys: keys.takeEvents(now: now)
     case Tag.resolver:
       network.collectNames()
       for host in dispatch.hosts {

@@ -37,6 +37,13 @@ enum KeyFile {
     return content
   }
 
+  /// Where a path leads when every link is followed; nil when it leads nowhere.
+  static func target(of path: String) -> String? {
+    guard let resolved = realpath(path, nil) else { return nil }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
+
   /// Throws like `content(of:origin:)` when a file cannot be read, whatever its size.
   static func requireReadable(_ path: String, origin: String) throws(Failure) {
     close(try open(path, origin: origin))

@@ -6,6 +6,8 @@ struct KeySettings: Equatable, Sendable {
   struct Source: Equatable, Sendable {
     var file: String
     var id: String
+    /// The setting that gave the id; nil when it comes from the file's name.
+    var idOrigin: String?
     /// The setting that named the file, for messages.
     var origin: String
   }
@@ -32,6 +34,12 @@ struct KeySettings: Equatable, Sendable {
     return isID(id) ? id : nil
   }
 
+  /// The id of the key in a file by the name that Apple gave it: of the file that the path leads to, else of the
+  /// path itself. Links may be set to another key while the worker runs.
+  static func id(ofFile path: String) -> String? {
+    KeyFile.target(of: path).flatMap(id(fromFileName:)) ?? id(fromFileName: path)
+  }
+
   /// The file and id given for one place (`key`, `production-key` or `sandbox-key`), nil for neither.
   ///
   /// A piece that is lacking is added to `missing`.
@@ -46,11 +54,35 @@ struct KeySettings: Equatable, Sendable {
       if let id { missing.append("\(Missing.name(prefix + "-file")), to which \(id.origin) belongs") }
       return nil
     }
-    guard let known = id?.text ?? KeySettings.id(fromFileName: file.text) else {
+    guard let known = id?.text ?? KeySettings.id(ofFile: file.text) else {
       missing.append("\(Missing.name(prefix + "-id")), since \(file.text) is not named AuthKey_<id>.p8")
       return nil
     }
-    return Source(file: file.text, id: known, origin: file.origin)
+    return Source(file: file.text, id: known, idOrigin: id?.origin, origin: file.origin)
+  }
+
+  /// The key in a file that was read before, with the id that it has now.
+  func reread(_ key: Configuration.Key) throws(Failure) -> Configuration.Key {
+    guard var source = [production, sandbox].compactMap(\.self).first(where: { $0.file == key.file }) else {
+      return key
+    }
+    let found = KeySettings.id(ofFile: source.file)
+    if let idOrigin = source.idOrigin, let found, found != source.id {
+      throw Failure(
+        .configuration,
+        "\(source.origin) \(source.file) is now the key \(found) by its name, but \(idOrigin) says \(source.id): "
+          + "change it and restart, or leave it out")
+    }
+    if source.idOrigin == nil {
+      guard let found else {
+        throw Failure(
+          .configuration,
+          "\(source.origin) \(source.file) does not lead to a file named AuthKey_<id>.p8 any more, "
+            + "and there is no \(Missing.name("key-id"))")
+      }
+      source.id = found
+    }
+    return try KeyFile.read(source)
   }
 
   /// Throws when the two ids look as if each had been given for the other: the classic mistake.

@@ -70,9 +70,13 @@ struct Run: Command {
   }
 
   func run() throws(Failure) -> Outcome {
-    let log = Log(
-      threshold: logLevel, hasPriorityPrefix: Process.logsToJournal(Process.environment()))
-    return Outcome(exitCode: try runWorker(try complete(), log: log))
+    // Before the keys are read: whoever changes them meanwhile and says so is heard.
+    Signals.holdReload()
+    let environment = Process.environment()
+    let log = Log(threshold: logLevel, hasPriorityPrefix: Process.logsToJournal(environment))
+    let exitCode = try runWorker(
+      try complete(), readKey: keys.reread, notify: Notify(environment: environment), log: log)
+    return Outcome(exitCode: exitCode)
   }
 
   /// The configuration with its keys read.

@@ -4,7 +4,8 @@ import Testing
 @Suite("Secrecy")
 struct SecrecyTests {
   @Test(
-    "no token, provider token, key or message text is in any log, at the level debug, whatever goes wrong")
+    "no token, provider token, key or message text is in any log or status, at the level debug, whatever goes wrong"
+  )
   func logs() async throws {
     try await scenario { s in
       let rules = [
@@ -33,21 +34,32 @@ struct SecrecyTests {
         ["title": .text(marker), "kind": .text("kind-\(marker)")],
       ]
       for columns in bad { try s.backend.nudge(columns) }
-      let worker = try s.worker(production: peer)
+      let manager = try ServiceManager(s.path("notify"))
+      let keyFile = s.path("key.p8")
+      let key = try String(contentsOfFile: s.credentials.providerKey, encoding: .utf8)
+      try key.write(toFile: keyFile, atomically: true, encoding: .utf8)
+      let settings = s.settings(production: peer).map { $0 == s.credentials.providerKey ? keyFile : $0 }
+      let worker = try s.start(["run"] + settings, environment: ["NOTIFY_SOCKET": manager.name])
       try await eventually("the last is refused") {
         try s.backend.count("select count(*) from nudge_attempt where status = 403") == 1
           && s.backend.states()["invalid"] == bad.count
       }
+      // A key that lost its last line, and so one that is broken in the middle.
+      try key.split(separator: "\n").dropLast().joined(separator: "\n").write(
+        toFile: keyFile, atomically: true, encoding: .utf8)
+      try await eventually("the bad key is said", state: { worker.errors }) {
+        worker.errors.contains("new signing key cannot be used")
+      }
+      try await manager.waitForStatus("production refuses our credentials")
       worker.signal(15)
       try await worker.wait()
-      let log = worker.errors + worker.output
+      let log = worker.errors + worker.output + manager.messages.flatMap(\.lines).joined(separator: "\n")
       #expect(!log.isEmpty)
       for number in 1...7 { #expect(!log.lowercased().contains(token(number).suffix(16)), "token \(number)") }
       #expect(!log.contains(marker))
       let bearer = try #require(
         try peer.requests().first?.header("authorization")?.dropFirst("bearer ".count))
       for part in bearer.split(separator: ".") { #expect(!log.contains(part)) }
-      let key = try String(contentsOfFile: s.credentials.providerKey, encoding: .utf8)
       for line in key.split(separator: "\n") where !line.hasPrefix("---") { #expect(!log.contains(line)) }
     }
   }

@@ -29,6 +29,16 @@ struct WorkerLockTests {
     return try #require(FileHandle(forUpdatingAtPath: file))
   }
 
+  @Test("its file has the mode of the database, whatever the umask and the mode that it had")
+  func mode() throws {
+    for mode in [0o660, 0o600, 0o664] {
+      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+      _ = try WorkerLock(databasePath: path)
+      let attributes = try FileManager.default.attributesOfItem(atPath: path + "-nudged.lock")
+      #expect(attributes[.posixPermissions] as? Int == mode)
+    }
+  }
+
   @Test("it stands beside the real database, whatever link leads there, and goes with its scope")
   func scope() throws {
     let link = folder.file("link.db")

@@ -31,8 +31,8 @@ final class Bench {
   }
 
   static func signer() throws -> Signer {
-    Signer(
-      token: try ProviderToken(pem: try key(), keyID: "ABC123DEFG", teamID: "TEAM000001"), file: "AuthKey.p8")
+    try Signer(
+      Configuration.Key(file: "AuthKey.p8", id: "ABC123DEFG", content: try key()), teamID: "TEAM000001")
   }
 
   func host(_ environment: APNs.Environment = .production, signer: Signer? = nil) -> Relay.Host {
