@@ -2,16 +2,18 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
+# Where `make install` puts the systemd unit; empty for nowhere.
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 # Set on the command line to pass more to every build, e.g. SWIFT_FLAGS="--sanitize thread".
 SWIFT_FLAGS ?=
 # lint and test share one build: warnings are errors in both, or everything would be compiled twice.
 DEBUG_BUILD = swift build --build-tests -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps demo build test soak lint fuzz sanitize bench regress install clean
+.PHONY: help deps demo build test test-systemd soak lint fuzz sanitize bench regress deb install install-files clean
 
 help: ## say what there is
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 deps: ## install the packages that building and testing need (apt-get; only what is missing)
 	@scripts/deps test
@@ -24,6 +26,11 @@ test: deps ## run all tests
 	Tests/Schema/run
 	$(DEBUG_BUILD)
 	swift test --skip-build --disable-xctest -Xswiftc -warnings-as-errors $(SWIFT_FLAGS)
+
+test-systemd: deb ## install the package in a Debian container and see the service live there (root, minutes)
+	@scripts/deps systemd
+	swift build -c release --static-swift-stdlib --product apns-simulator $(SWIFT_FLAGS)
+	scripts/test-systemd
 
 soak: deps ## kill the worker a hundred times under faults and check that all adds up (minutes)
 	scripts/soak
@@ -81,10 +88,26 @@ regress: ## count instructions and allocations for each nudge; fail when they ha
 	swift build -c release --static-swift-stdlib $(SWIFT_FLAGS)
 	.build/release/nudged-bench --only counts --check
 
-install: build ## install the binary and the audit queries below PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/nudged/audit
-	install -m 755 .build/release/nudged $(DESTDIR)$(PREFIX)/bin/nudged
+deb: build ## build the Debian package, .build/nudged_..._....deb
+	@scripts/deps deb
+	@scripts/deb
+
+install: build install-files ## install binary, man page, unit and queries below PREFIX (/usr/local)
+
+# Settings that are there are somebody's; the unit calls the program where it is.
+install-files:
+	install -d $(DESTDIR)$(PREFIX)/share/nudged/audit $(DESTDIR)$(PREFIX)/share/nudged/migrations
+	install -D -m 755 .build/release/nudged $(DESTDIR)$(PREFIX)/bin/nudged
+	install -D -m 644 deploy/nudged.8 $(DESTDIR)$(PREFIX)/share/man/man8/nudged.8
 	install -m 644 deploy/audit/*.sql $(DESTDIR)$(PREFIX)/share/nudged/audit/
+	install -m 644 migrations/*.sql $(DESTDIR)$(PREFIX)/share/nudged/migrations/
+	test -e $(DESTDIR)/etc/nudged/nudged.env || \
+		install -D -m 644 deploy/nudged.env $(DESTDIR)/etc/nudged/nudged.env
+ifneq ($(UNITDIR),)
+	install -D -m 644 deploy/nudged.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/nudged.conf
+	install -d $(DESTDIR)$(UNITDIR)
+	sed 's,/usr/bin/nudged,$(PREFIX)/bin/nudged,' deploy/nudged.service >$(DESTDIR)$(UNITDIR)/nudged.service
+endif
 
 clean: ## remove what builds leave
 	rm -rf .build
