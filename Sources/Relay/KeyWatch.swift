@@ -54,13 +54,13 @@ final class KeyWatch {
     var folder = path.hasPrefix("/") ? "/" : "./"
     // As many links as the kernel follows.
     while let name = rest.popFirst(), places.count < 40 {
-      let target = link(folder + name)
-      if target != nil || rest.isEmpty || access(folder + name, F_OK) != 0 {
+      if let target = link(folder + name) {
         places.append((folder, name))
-      }
-      if let target {
         if target.hasPrefix("/") { folder = "/" }
         rest = target.split(separator: "/").map(String.init) + rest
+      } else if rest.isEmpty || access(folder + name, F_OK) != 0 {
+        places.append((folder, name))
+        return places
       } else {
         folder += name + "/"
       }

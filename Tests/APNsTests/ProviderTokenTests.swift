@@ -144,6 +144,21 @@ import Testing
     #expect(try generation(token, at: 21) == 3)
   }
 
+  @Test("a new key's token goes on counting, and what is said about the old key's forces no mint")
+  func successor() throws {
+    let old = try token()
+    #expect(try generation(old, at: 0) == 1)
+    let new = ProviderToken(
+      key: try SigningKey(pem: keyPEM), identity: try KeyIdentity(keyID: "ZYX987WVUT", teamID: "TEAM000001"),
+      after: old)
+    #expect(new.expired(generation: 1, now: minutes(1)), "a late answer, before the first mint")
+    #expect(try generation(new, at: 1) == 2)
+    #expect(new.expired(generation: 1, now: minutes(2)), "a late answer")
+    #expect(try generation(new, at: 2) == 2)
+    #expect(new.expired(generation: 2, now: minutes(3)), "an answer about this one")
+    #expect(try generation(new, at: 3) == 3)
+  }
+
   @Test("ten refusals within a minute make two tokens at most")
   func alwaysRefused() throws {
     let token = try token()

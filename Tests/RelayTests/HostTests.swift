@@ -64,6 +64,33 @@ struct HostTests {
     #expect(!host.prove(since: at(21)))
   }
 
+  @Test("a new key ends what was said about the old one, and retires what has carried it")
+  func newKey() throws {
+    host.links.append(bench.link())
+    host.links.append(bench.link())
+    host.links[0].keyGeneration = 1
+    _ = host.refusalPause.report(since: at(0), now: at(0))
+    host.isProbing = true
+    host.refusesKeyEnvironment = true
+    host.trouble = "BadEnvironmentKeyInToken"
+    #expect(host.troubleWords == "production refuses our credentials (BadEnvironmentKeyInToken)")
+    host.takeNewKey(now: at(1))
+    #expect(!host.isPaused(now: at(1)) && !host.refusesKeyEnvironment)
+    #expect(host.troubleWords == nil)
+    #expect(host.isProbing, "it has proven nothing yet")
+    #expect(host.links[0].wasRetiredByUs && !host.links[1].wasRetiredByUs)
+    #expect(host.refusalPause.report(since: at(0.5), now: at(2)) == nil, "a late answer about the old key")
+  }
+
+  @Test("a new key does not mend a host that cannot be reached")
+  func newKeyUnreachable() {
+    _ = host.dialPause.report(since: at(0), now: at(0))
+    host.trouble = "connection refused"
+    host.takeNewKey(now: at(0.5))
+    #expect(host.isPaused(now: at(0.5)))
+    #expect(host.troubleWords == "production cannot be reached (connection refused)")
+  }
+
   @Test("an answer to a request that was sent before a pause began does not end it")
   func provenTooEarly() {
     _ = host.dialPause.report(since: at(0), now: at(1))

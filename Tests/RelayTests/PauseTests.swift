@@ -56,6 +56,19 @@ struct PauseTests {
     #expect(next.map { $0 < .seconds(1.1) } == true)
   }
 
+  @Test("forgotten, it is over and the next one short, and what was sent before begins none")
+  func forgets() {
+    var pause = Pause(from: .seconds(1), to: .seconds(10))
+    _ = pause.report(since: at(0), now: at(0))
+    _ = pause.report(since: at(2), now: at(2))
+    pause.forget(now: at(3))
+    #expect(pause.until == nil)
+    #expect(pause.report(since: at(2.9), now: at(4)) == nil)
+    #expect(!pause.isActive(now: at(4)))
+    let next = pause.report(since: at(3.1), now: at(4))
+    #expect(next.map { $0 < .seconds(1.1) } == true)
+  }
+
   @Test("without an episode there is no pause")
   func fresh() {
     var pause = Pause(from: .seconds(1), to: .seconds(10))
