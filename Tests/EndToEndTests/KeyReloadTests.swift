@@ -17,16 +17,17 @@ struct KeyReloadTests {
   }
 
   /// A worker whose `--key-file` is `file`, with other settings as ever.
-  private func worker(_ s: Scenario, _ peer: TestPeer, key file: String, _ more: [String] = []) throws
-    -> Child
-  {
+  private func worker(
+    _ s: Scenario, _ peer: TestPeer, key file: String, _ more: [String] = [],
+    environment: [String: String] = [:]
+  ) throws -> Child {
     try s.start(
       [
         "run", "--database", s.database, "--ca-file", s.credentials.authority, "--team-id",
         Credentials.teamID,
         "--production-url", peer.url, "--sandbox-url", "https://127.0.0.1:1", "--log-level", "debug",
         "--production-key-file", file,
-      ] + more)
+      ] + more, environment: environment)
   }
 
   private func copy(_ from: String, to: String) throws {
@@ -165,7 +166,10 @@ struct KeyReloadTests {
       try s.backend.register("phone-1", token: token(1))
       let file = s.path("key.p8")
       try copy(s.credentials.providerKey, to: file)
-      let worker = try worker(s, peer, key: file, ["--production-key-id", Credentials.keyID])
+      let manager = try ServiceManager(s.path("notify"))
+      let worker = try worker(
+        s, peer, key: file, ["--production-key-id", Credentials.keyID],
+        environment: ["NOTIFY_SOCKET": manager.name])
       try await send(s)
       let rsa = s.path("rsa.pem")
       _ = try runToEnd([try Paths.program("openssl"), "genrsa", "-out", rsa, "2048"], folder: s.folder)
@@ -188,8 +192,11 @@ struct KeyReloadTests {
         try await send(s)
       }
       // The same again says nothing; whoever asks is told.
+      let reloads = manager.values("MONOTONIC_USEC").count
       try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: file)
+      try await eventually("it has looked") { manager.values("MONOTONIC_USEC").count > reloads }
       try await send(s)
+      #expect(errors(worker).count == faults.count)
       worker.signal(SIGHUP)
       try await eventually("the answer", state: { worker.errors }) {
         errors(worker).count == faults.count + 1

@@ -113,23 +113,19 @@ struct NotifyTests {
       try s.backend.register("phone-1", token: token(1))
       let worker = try worker(s, peer, manager, environment: ["WATCHDOG_USEC": "500000"])
       try await eventually("it is ready") { manager.states == ["READY=1"] }
+      let idle = try await gaps(manager, within: .seconds(3))
       try s.backend.script(
         """
-        with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000)
+        with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000)
         insert into nudge_outbox (title) select 'row ' || i from n;
         """)
-      let start = ContinuousClock.now
-      while ContinuousClock.now - start < .seconds(6) {
-        _ = manager.messages
-        try await Task.sleep(for: .milliseconds(5))
-      }
+      let loaded = try await gaps(manager, within: .seconds(3))
       #expect(try s.backend.count("select count(*) from nudge_attempt where outcome = 'accepted'") > 0)
-      let beats = manager.messages.filter { $0.lines == ["WATCHDOG=1"] }.map(\.at)
-      let gaps = zip(beats, beats.dropFirst()).map { $1 - $0 }.sorted()
-      // The rule is for the worker; a busy machine may hold up a beat, or the reading of it here.
-      #expect(gaps.count > 20)
-      #expect(gaps[gaps.count / 2] < .milliseconds(250), "\(gaps.suffix(5))")
-      #expect(gaps.last ?? .zero < .seconds(2), "\(gaps.suffix(5))")
+      for gaps in [idle, loaded] {
+        // The rule is for the worker; a busy machine may hold up a beat, or the reading of it here.
+        #expect(gaps.count > 5)
+        #expect(gaps[gaps.count / 2] < .milliseconds(250), "\(gaps)")
+      }
       worker.signal(SIGSTOP)
       try await Task.sleep(for: .milliseconds(300))
       let told = manager.messages.count
@@ -138,6 +134,17 @@ struct NotifyTests {
       worker.signal(SIGCONT)
       try await eventually("it lives again") { manager.messages.count > told }
     }
+  }
+
+  /// The gaps between the signs of life in that time, the shortest first.
+  private func gaps(_ manager: ServiceManager, within limit: Duration) async throws -> [Duration] {
+    let start = ContinuousClock.now
+    while ContinuousClock.now - start < limit {
+      _ = manager.messages
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    let beats = manager.messages.filter { $0.lines == ["WATCHDOG=1"] && $0.at >= start }.map(\.at)
+    return zip(beats, beats.dropFirst()).map { $1 - $0 }.sorted()
   }
 
   @Test(
