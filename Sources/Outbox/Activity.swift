@@ -136,10 +136,11 @@ extension Store {
     var hasNews = flight.event == .start
     switch (flight.event, finish.outcome) {
     case (.start, .accepted):
-      try mark(flight.place, "started_at = ?3, ended_at = null", finish)
+      // The time of the request: the phone may register its token before the answer.
+      try mark(flight.place, "started_at = ?3, ended_at = null", at: finish.startedAt)
     case (.end, .accepted):
       try retireToken(of: flight)
-      try mark(flight.place, "ended_at = ?3", finish)
+      try mark(flight.place, "ended_at = ?3", at: finish.finishedAt)
       hasNews = true
     case (.update, .deadToken), (.end, .deadToken):
       // Not if it was renewed meanwhile, nor if it was left over from before the last start.
@@ -148,7 +149,7 @@ extension Store {
           select 1 from nudge_token where device_id = ?2 and kind = 'activity_update' and scope = ?1)
           then ended_at else ?3 end
         """
-      try mark(flight.place, sql, finish, registeredAt: flight.registeredAt)
+      try mark(flight.place, sql, at: finish.finishedAt, registeredAt: flight.registeredAt)
       hasNews = true
     default: break
     }
@@ -156,13 +157,13 @@ extension Store {
   }
 
   private func mark(
-    _ place: ActivityPlace, _ assignment: String, _ finish: Finish, registeredAt: Int64? = nil
+    _ place: ActivityPlace, _ assignment: String, at time: Int64, registeredAt: Int64? = nil
   ) throws(SQLiteError) {
     let update = try database.prepare(
       "update nudge_activity set \(assignment) where activity_id = ?1 and device_id = ?2")
     update.bind(1, place.activity)
     update.bind(2, place.device)
-    update.bind(3, finish.finishedAt)
+    update.bind(3, time)
     if let registeredAt { update.bind(4, registeredAt) }
     try update.run()
   }

@@ -280,6 +280,25 @@ struct ActivityTests {
     #expect(try turn.play().map(\.nudge) == [end])
   }
 
+  @Test("a card that is swiped away is over, though its token came before the answer to its start")
+  func deadAfterLateStart() throws {
+    let turn = try Turn()
+    try turn.row("start")
+    var staged = try turn.claim()
+    turn.world.now += 1000
+    try turn.adopt()
+    turn.world.now += 1000
+    try turn.world.settle(turn.world.finish(staged[0], .accepted))
+    try turn.row("update")
+    staged = try turn.claim()
+    turn.world.now += 10
+    try turn.world.settle(turn.world.finish(staged[0], .deadToken))
+    let end = try turn.row("end")
+    #expect(try turn.play().isEmpty)
+    #expect(try turn.world.state(end) == "unaddressed")
+    #expect(try turn.world.detail(end) == "activity over")
+  }
+
   @Test("a token from before a start is no reason to end what the start began")
   func deadToken() throws {
     let turn = try Turn()
