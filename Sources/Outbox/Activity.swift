@@ -135,9 +135,9 @@ extension Store {
     guard let flight = flights.end(finish.attempt) else { return 0 }
     var hasNews = flight.event == .start
     switch (flight.event, finish.outcome) {
-    case (.start, .accepted):
-      // The time of the request: the phone may register its token before the answer.
-      try mark(flight.place, "started_at = ?3, ended_at = null", at: finish.startedAt)
+    case (.start, .accepted), (.start, .unanswered), (.start, .interrupted):
+      // Its card may be there. The time of the request: the phone may register its token before the answer.
+      try open(flight.place, at: finish.startedAt)
     case (.end, .accepted):
       try retireToken(of: flight)
       try mark(flight.place, "ended_at = ?3", at: finish.finishedAt)
@@ -154,6 +154,28 @@ extension Store {
     default: break
     }
     return try wake(flight.place.activity, waiting: hasNews)
+  }
+
+  /// Starts that an earlier worker left in flight may have reached their phones: what comes next waits for the
+  /// tokens of those.
+  func rememberInterruptedStarts() throws(SQLiteError) {
+    let starts = try database.prepare(
+      """
+      select a.device_id, n.activity_id, a.started_at
+      from nudge_attempt a cross join nudge_outbox n on n.id = a.nudge_id
+      where a.id >= ?1 and a.outcome is null and n.kind = 'activity_start'
+      """)
+    starts.bind(1, lowWater)
+    while try starts.step() {
+      let place = ActivityPlace(
+        device: Array(copying: starts.bytes(0)), activity: Array(copying: starts.bytes(1)))
+      try open(place, at: starts.integer(2))
+    }
+  }
+
+  /// A start has opened the activity there, or may have.
+  private func open(_ place: ActivityPlace, at time: Int64) throws(SQLiteError) {
+    try mark(place, "started_at = ?3, ended_at = null", at: time)
   }
 
   private func mark(

@@ -6,6 +6,7 @@ extension Store {
   /// Whether their requests were answered nobody knows, so they are never sent again. The look begins at the
   /// low-water mark, so that it does not grow with history.
   package func recover(now: Int64, in transaction: inout Transaction) throws(SQLiteError) -> Int64 {
+    try rememberInterruptedStarts()
     let update = try database.prepare(
       """
       update nudge_attempt set outcome = 'interrupted', finished_at = max(?1, started_at)

@@ -343,6 +343,31 @@ struct ActivityTests {
     #expect(try turn.world.state(end) == "attempted")
   }
 
+  @Test(
+    "a phone whose start has no answer is waited for, for its card may be there",
+    arguments: [nil, .unanswered, .interrupted] as [Outcome?])
+  func startWithoutAnswer(outcome: Outcome?) throws {
+    let turn = try Turn(["one", "two"])
+    try turn.row("start")
+    let staged = try turn.claim()
+    for start in staged {
+      if let outcome = start.device == "one" ? .accepted : outcome {
+        try turn.world.settle(turn.world.finish(start, outcome))
+      }
+    }
+    if outcome == nil {
+      try turn.world.restart()
+      _ = try turn.world.recover()
+    }
+    try turn.adopt("one")
+    let end = try turn.row("end")
+    #expect(try turn.play().map(\.device) == ["one"])
+    #expect(try turn.world.state(end) == "waiting")
+    try turn.adopt("two")
+    #expect(try turn.play().map(\.device) == ["two"])
+    #expect(try turn.world.state(end) == "attempted")
+  }
+
   @Test("a phone that was never asked to start is not waited for when another is reached")
   func otherPhone() throws {
     let turn = try Turn(["one", "two"])
