@@ -99,6 +99,13 @@ final class Backend {
   func insert(_ table: String, _ columns: KeyValuePairs<String, Value>, or clause: String = "") throws
     -> Int64
   {
+    try insert(table, Array(columns), or: clause)
+  }
+
+  @discardableResult
+  func insert(_ table: String, _ columns: [(key: String, value: Value)], or clause: String = "") throws
+    -> Int64
+  {
     let names = columns.map(\.key).joined(separator: ", ")
     let marks = columns.map { _ in "?" }.joined(separator: ", ")
     let sql = "insert \(clause) into \(table) (\(names)) values (\(marks))"

@@ -11,9 +11,9 @@ final class ShiftedClock {
     try set(seconds: 0)
   }
 
-  /// From now on the worker's clocks are so far ahead of the machine's.
+  /// From now on the worker's clocks are so far ahead of the machine's, or behind them.
   func set(seconds: Int) throws {
-    try "+\(seconds)s\n".write(toFile: path, atomically: true, encoding: .utf8)
+    try "\(seconds < 0 ? "" : "+")\(seconds)s\n".write(toFile: path, atomically: true, encoding: .utf8)
   }
 
   /// Starts `nudged run`.
