@@ -171,6 +171,28 @@ struct ActivityOrderTests {
     }
   }
 
+  @Test("rows that are judged ahead of their turn do not change what goes: each phone gets its own row whole")
+  func judgedAhead() async throws {
+    try await scenario { s in
+      let peer = try await s.peer()
+      for phone in 1...2 { try s.backend.registerUpdate(phone) }
+      try s.backend.run("begin immediate")
+      let all = try s.backend.activity("update", ["content_state": #"{"step":1}"#])
+      let one = try s.backend.activity(
+        "update", ["content_state": #"{"step":2}"#, "device_id": "phone-1", "priority": 10])
+      let invalid = try s.backend.activity("update", ["content_state": "[]", "device_id": "phone-2"])
+      try s.backend.run("commit")
+      try await s.drain(production: peer)
+      #expect(try s.backend.state(invalid) == "invalid")
+      #expect(try s.backend.outcomes(all) == ["accepted"])
+      #expect(try s.backend.outcomes(one) == ["accepted"])
+      let requests = try peer.requests().sorted { ($0.token ?? "") < ($1.token ?? "") }
+      #expect(requests.map(\.token) == [updateToken(1), updateToken(2)])
+      #expect(requests.map(\.step) == [2, 1])
+      #expect(requests.map { $0.header("apns-priority") } == ["10", "5"])
+    }
+  }
+
   @Test("two people may call their activities alike: neither's rows and tokens are the other's")
   func sharedID() async throws {
     try await scenario { s in
