@@ -23,13 +23,13 @@ extension Store {
     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 1)
     """
 
-  /// Decides on an attempt and lets the dispatcher make its request ready; false when the nudge goes to the same
-  /// token on another device in this claim.
+  /// Decides on an attempt and lets the dispatcher make its request ready; false when this claim has one to the
+  /// device or the token already (several rows may name the same, where they were written past the view).
   func attempt(
     _ nudge: borrowing Nudge, _ target: borrowing Target, _ delivery: Delivery, environment: String,
     now: Int64, by dispatcher: any Dispatcher
   ) throws(SQLiteError) -> Bool {
-    guard !drafts.hold(nudge.id, tokenHash: tokenHash) else { return false }
+    guard !drafts.hold(nudge.id, device: target.deviceID(), tokenHash: tokenHash) else { return false }
     apnsID.removeAll(keepingCapacity: true)
     dispatcher.makeIdentifier(into: &apnsID)
     let id = nextAttemptID

@@ -45,12 +45,14 @@ struct Drafts {
     bytes.span.extracting(draft.bounds[text.rawValue]..<draft.bounds[text.rawValue + 1])
   }
 
-  /// Whether there is an attempt of the nudge to this token; the attempts of one nudge follow one another.
-  func hold(_ nudge: Int64, tokenHash: [UInt8]) -> Bool {
+  /// Whether there is an attempt of the nudge to this device or token; the attempts of one nudge follow one
+  /// another.
+  func hold(_ nudge: Int64, device: Span<UInt8>, tokenHash: [UInt8]) -> Bool {
     for draft in list.reversed() {
       guard draft.nudge == nudge else { return false }
-      let hash = text(draft, .tokenHash)
-      if tokenHash.indices.allSatisfy({ tokenHash[$0] == hash[$0] }) { return true }
+      if text(draft, .tokenHash).isEqual(to: tokenHash.span) || text(draft, .device).isEqual(to: device) {
+        return true
+      }
     }
     return false
   }
@@ -58,5 +60,13 @@ struct Drafts {
   mutating func removeAll() {
     list.removeAll(keepingCapacity: true)
     bytes.removeAll(keepingCapacity: true)
+  }
+}
+
+extension Span<UInt8> {
+  fileprivate func isEqual(to other: Span<UInt8>) -> Bool {
+    guard count == other.count else { return false }
+    for index in indices where self[index] != other[index] { return false }
+    return true
   }
 }

@@ -28,9 +28,10 @@ package struct WorkerLock: ~Copyable {
     let path = realPath + "-nudged.lock"
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw .file(path: path, words: String(cString: strerror(errno))) }
-    // As SQLite does with the -wal: who may write the database may be its worker, whoever was it before.
+    // As SQLite does with the -wal: who may write the database may be its worker, whoever was it before. But a
+    // database that is closed to its owner for a while does not close the lock.
     var database = stat()
-    if stat(realPath, &database) == 0 { fchmod(descriptor, database.st_mode & 0o666) }
+    if stat(realPath, &database) == 0 { fchmod(descriptor, database.st_mode & 0o666 | 0o600) }
     var range = flock()
     range.l_type = Int16(F_WRLCK)
     range.l_whence = Int16(SEEK_SET)
