@@ -33,3 +33,14 @@ extern int wcwidth(wchar_t character);
 
 // Columns of a terminal that a character takes (wcwidth(3)): -1 for what has none.
 static inline int nudged_columns(unsigned int scalar) { return wcwidth((wchar_t)scalar); }
+
+#include <sys/vfs.h>
+
+// Swift does not see a struct and a function that share their name when both come from here (statfs(2)).
+static inline int nudged_volume(const char *path, long long *type, long long *free_bytes) {
+  struct statfs status;
+  if (statfs(path, &status) != 0) return -1;
+  *type = status.f_type;
+  *free_bytes = (long long)status.f_bavail * status.f_frsize;
+  return 0;
+}

@@ -79,22 +79,28 @@ package enum DatabaseFile {
   /// The first of the database, its companions and its folder that this process may not write.
   ///
   /// WAL readers and writers need all of them (https://www.sqlite.org/wal.html#read_only_databases).
-  package static func obstacle(to path: String) -> String {
-    for candidate in [path, path + "-wal", path + "-shm", path + "-journal", folder(of: path)]
-    where access(candidate, F_OK) == 0 && faccessat(AT_FDCWD, candidate, R_OK | W_OK, AT_EACCESS) != 0 {
+  package static func obstacle(to path: String) -> String { obstacles(to: path).first ?? file(path) }
+
+  /// All of them, each with owner, mode and the user that may not; also the lock file of a worker.
+  package static func obstacles(to path: String) -> [String] {
+    let companions = ["-wal", "-shm", "-journal", "-nudged.lock"].map { path + $0 }
+    return ([path] + companions + [folder(of: path)]).compactMap { candidate in
+      guard access(candidate, F_OK) == 0, faccessat(AT_FDCWD, candidate, R_OK | W_OK, AT_EACCESS) != 0 else {
+        return nil
+      }
       let reason = errno
       return "\(file(candidate)): \(words(reason)) for user \(user(geteuid()))"
     }
-    return file(path)
   }
 
-  private static func folder(of path: String) -> String {
+  /// The folder that a path stands in.
+  package static func folder(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
   /// A path with owner and mode, e.g. `/srv/app.db, owner backend, mode 0644`.
-  private static func file(_ path: String) -> String {
+  package static func file(_ path: String) -> String {
     var status = stat()
     guard stat(path, &status) == 0 else { return "\(path): \(words(errno))" }
     return "\(path), \(ownership(status))"
@@ -106,7 +112,8 @@ package enum DatabaseFile {
     return "owner \(user(status.st_uid)), mode \(mode)"
   }
 
-  private static func user(_ id: uid_t) -> String {
+  /// The name of a user, or the number of one without a name.
+  package static func user(_ id: uid_t) -> String {
     guard let entry = getpwuid(id), let name = entry.pointee.pw_name else { return "\(id)" }
     return String(cString: name)
   }

@@ -27,11 +27,11 @@ package enum Migration {
     let database = try DatabaseFile.open(path, busyTimeout: busyTimeout)
     do throws(Interruption) {
       return try exclusively(database) { database throws(Interruption) in
-        let present = try version(of: database) ?? 0
+        let present = try query { () throws(SQLiteError) in try version(of: database) } ?? 0
         try refuseNewer(present)
         let missing = steps.filter { $0.version > present }
         for step in missing { try run(step.sql, on: database) }
-        try inspect(database)
+        try refuse(try query { () throws(SQLiteError) in try condition(of: database) }, path: path)
         return missing.map(\.version)
       }
     } catch {
@@ -46,7 +46,9 @@ package enum Migration {
     let database = try DatabaseFile.open(path, busyTimeout: busyTimeout)
     do throws(Interruption) {
       return try exclusively(database) { database throws(Interruption) in
-        guard let present = try version(of: database) else { return false }
+        guard let present = try query({ () throws(SQLiteError) in try version(of: database) }) else {
+          return false
+        }
         // What a newer program added is not in this program's list.
         try refuseNewer(present)
         try run(String(decoding: PackageResources.remove_sql, as: UTF8.self), on: database)
@@ -67,20 +69,7 @@ package enum Migration {
         try query { () throws(SQLiteError) in
           try database.text("select file from pragma_database_list where name = 'main'")
         } ?? path
-      guard let present = try version(of: database), present > 0 else {
-        throw .fault(
-          DatabaseFault(
-            .malformed, "no nudge tables in \(path): run `nudged migrate --database \(path)`"))
-      }
-      try refuseNewer(present)
-      guard present == newestVersion else {
-        throw .fault(
-          DatabaseFault(
-            .malformed,
-            "schema version \(present) of \(path) is older than this program's (\(newestVersion)): "
-              + "run `nudged migrate --database \(path)`"))
-      }
-      try inspect(database)
+      try refuse(try query { () throws(SQLiteError) in try condition(of: database) }, path: path)
     } catch {
       throw error.fault(path: path)
     }
@@ -89,40 +78,57 @@ package enum Migration {
   // MARK: Versions
 
   /// The version that the database says it has; nil without the bookkeeping table.
-  private static func version(of database: borrowing Database) throws(Interruption) -> Int64? {
-    try query { () throws(SQLiteError) in
-      let table = try database.integer(
-        "select 1 from sqlite_master where type = 'table' and name = 'nudge_schema'")
-      guard table != nil else { return nil }
-      return try database.integer("select max(version) from nudge_schema") ?? 0
-    }
+  private static func version(of database: borrowing Database) throws(SQLiteError) -> Int64? {
+    let table = try database.integer(
+      "select 1 from sqlite_master where type = 'table' and name = 'nudge_schema'")
+    guard table != nil else { return nil }
+    return try database.integer("select max(version) from nudge_schema") ?? 0
   }
 
   private static func refuseNewer(_ present: Int64) throws(Interruption) {
-    guard present > newestVersion else { return }
-    throw .fault(
-      DatabaseFault(
-        .malformed,
-        "schema version \(present) is newer than this program knows (\(newestVersion)): upgrade nudged"))
+    if present > newestVersion { try refuse(.newer(present), path: "") }
   }
 
-  // MARK: Parts
+  // MARK: Condition
 
-  /// Throws when a table, column, index, trigger or view that the migrations make is not there.
+  /// How the tables of a database stand to this program.
+  package enum Condition: Equatable, Sendable {
+    /// They are there, at exactly the version this program knows, with all their parts.
+    case current
+    case absent
+    case older(Int64)
+    case newer(Int64)
+    /// The first part that is not there, e.g. `column nudge_outbox.state`.
+    case lacking(String)
+  }
+
+  /// Looks at version and parts. A column that someone else added is fine, a missing one is not.
   ///
   /// What has to be there is read from a fresh schema in memory, so that no second list can fall behind.
-  private static func inspect(_ database: borrowing Database) throws(Interruption) {
-    let expected = try query { () throws(SQLiteError) in
-      let fresh = try Database(path: ":memory:")
-      for step in steps { try fresh.execute(step.sql) }
-      return try parts(of: fresh)
+  package static func condition(of database: borrowing Database) throws(SQLiteError) -> Condition {
+    guard let present = try version(of: database), present > 0 else { return .absent }
+    guard present == newestVersion else { return present > newestVersion ? .newer(present) : .older(present) }
+    let fresh = try Database(path: ":memory:")
+    for step in steps { try fresh.execute(step.sql) }
+    let found = Set(try parts(of: database))
+    return try parts(of: fresh).first { !found.contains($0) }.map(Condition.lacking) ?? .current
+  }
+
+  private static func refuse(_ condition: Condition, path: String) throws(Interruption) {
+    let words: String
+    switch condition {
+    case .current: return
+    case .absent: words = "no nudge tables in \(path): run `nudged migrate --database \(path)`"
+    case .older(let version):
+      words =
+        "schema version \(version) of \(path) is older than this program's (\(newestVersion)): "
+        + "run `nudged migrate --database \(path)`"
+    case .newer(let version):
+      words = "schema version \(version) is newer than this program knows (\(newestVersion)): upgrade nudged"
+    case .lacking(let part):
+      words = "the nudge schema was changed: \(part) is missing; put it back as migrations/ has it"
     }
-    let present = Set(try query { () throws(SQLiteError) in try parts(of: database) })
-    guard let lost = expected.first(where: { !present.contains($0) }) else { return }
-    throw .fault(
-      DatabaseFault(
-        .malformed,
-        "the nudge schema was changed: \(lost) is missing; put it back as migrations/ has it"))
+    throw .fault(DatabaseFault(.malformed, words))
   }
 
   /// `table nudge_outbox`, `column nudge_outbox.state`, `unique index nudge_... (...)`, `trigger nudge_...`.

@@ -12,6 +12,42 @@ import CSQLite
     case readWrite
     /// The file must exist and is not written by this connection.
     case readOnly
+    /// Reading that leaves no trace: no `-wal` and no `-shm` is made, so both must be there if the journal mode is
+    /// WAL (`readonly_shm`, a parameter of SQLite's unix VFS).
+    case untouched
+    /// Reading without a look at locks and companions, for a file that nobody writes
+    /// (https://www.sqlite.org/c3ref/open.html, `immutable`).
+    case immutable
+
+    fileprivate var flags: Int32 {
+      switch self {
+      case .readWrite: SQLITE_OPEN_READWRITE
+      case .readOnly: SQLITE_OPEN_READONLY
+      case .untouched, .immutable: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
+      }
+    }
+
+    fileprivate func name(of path: String) -> String {
+      switch self {
+      case .readWrite, .readOnly: path
+      case .untouched: Access.uri(path) + "?readonly_shm=1"
+      case .immutable: Access.uri(path) + "?immutable=1"
+      }
+    }
+
+    /// The path with what a URI gives a meaning written as `%hh` (https://www.sqlite.org/uri.html, 3.1).
+    private static func uri(_ path: String) -> String {
+      var text = path.hasPrefix("/") ? "file://" : "file:"
+      for scalar in path.unicodeScalars {
+        switch scalar {
+        case "%": text += "%25"
+        case "?": text += "%3f"
+        case "#": text += "%23"
+        default: text.unicodeScalars.append(scalar)
+        }
+      }
+      return text
+    }
   }
 
   /// Opens an existing file; a missing one is an error and is never created.
@@ -20,9 +56,8 @@ import CSQLite
   ///   again from its loop, since a blocking handler would stop the network too.
   package init(path: String, access: Access = .readWrite, busyTimeout: Duration = .zero) throws(SQLiteError) {
     var opened: OpaquePointer?
-    let mode = access == .readWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
     let result = unsafe sqlite3_open_v2(
-      path, &opened, mode | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
+      access.name(of: path), &opened, access.flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
     guard result == SQLITE_OK, let connection = unsafe opened else {
       let error = unsafe SQLiteError.current(of: opened)
       unsafe sqlite3_close_v2(opened)
