@@ -61,7 +61,7 @@ package struct PushEnd {
 package final class PushConnection {
   static let pathPrefix = Array("/3/device/".utf8)
 
-  private let connection: Connection
+  let connection: Connection
 
   init(_ connection: Connection) { self.connection = connection }
 

@@ -24,6 +24,9 @@ package final class Connection {
   package private(set) var fault: ConnectionFault?
   /// The peer's address and port, once connected.
   package private(set) var peerAddress: String?
+  /// When the name was resolved, when TCP was connected, and when the TLS handshake was done; nil for what is still
+  /// to come.
+  package private(set) var resolvedAt, connectedAt, securedAt: ContinuousClock.Instant?
 
   let options: ConnectionOptions
   private let context: TLSContext
@@ -274,7 +277,9 @@ package final class Connection {
 
   private func advanceDial(_ now: ContinuousClock.Instant) {
     if let dial {
-      switch dial.advance(now: now) {
+      let outcome = dial.advance(now: now)
+      resolvedAt = dial.resolvedAt
+      switch outcome {
       case .pending:
         if now >= dialDeadline { shut(dial.fault) }
         return
@@ -282,6 +287,7 @@ package final class Connection {
       case .connected(let descriptor, let address):
         self.dial = nil
         self.descriptor = descriptor
+        connectedAt = now
         registeredEvents = EPOLLIN.rawValue | EPOLLOUT.rawValue
         peerAddress = address.text
         do {
@@ -309,6 +315,7 @@ package final class Connection {
   }
 
   private func begin(_ tls: TLSSession, _ now: ContinuousClock.Instant) {
+    securedAt = now
     guard tls.alpnIsH2 else {
       let other = tls.negotiatedProtocol.map { "chose \(printable($0, limit: 32))" } ?? "chose no protocol"
       return shut(ConnectionFault(.alpn, "the peer does not offer h2: it \(other)"))

@@ -21,7 +21,8 @@ final class Dial {
   private let stagger: Duration
   private var waiting: [SocketAddress] = []
   private var attempts: [Attempt] = []
-  private var isResolved = false
+  /// When the name had its addresses; nil before.
+  private(set) var resolvedAt: ContinuousClock.Instant?
   private var nextAttemptAt: ContinuousClock.Instant?
   private var lastFault: ConnectionFault?
 
@@ -41,7 +42,7 @@ final class Dial {
 
   /// What to say when time is up.
   var fault: ConnectionFault {
-    if !isResolved { return ConnectionFault(.resolve, "\(lookup.host): not resolved in time") }
+    if resolvedAt == nil { return ConnectionFault(.resolve, "\(lookup.host): not resolved in time") }
     if let address = attempts.first?.address {
       return ConnectionFault(.connect, "\(address.text): no connection in time")
     }
@@ -49,13 +50,13 @@ final class Dial {
   }
 
   func advance(now: ContinuousClock.Instant) -> Outcome {
-    if !isResolved {
+    if resolvedAt == nil {
       switch lookup.result {
       case nil: return .pending
       case .failure(let fault): return .failed(fault)
       case .success(let addresses): waiting = addresses
       }
-      isResolved = true
+      resolvedAt = now
       nextAttemptAt = now
     }
     if let winner = poll() { return winner }

@@ -9,7 +9,7 @@ package enum ExitCode: Int32, Sendable {
   case malformedDatabase = 65
   /// There is no such database (`EX_NOINPUT`).
   case noDatabase = 66
-  /// A host refuses or cannot be reached (`EX_UNAVAILABLE`).
+  /// A host refuses or cannot be reached, or rows are due and nobody sends them (`EX_UNAVAILABLE`).
   case unavailable = 69
   /// Reading or writing failed (`EX_IOERR`).
   case inputOutput = 74
