@@ -58,11 +58,5 @@ struct AuditWords {
       : "due for \(age); if it stays so its host is paused, see the worker's log"
   }
 
-  /// `3m`, in the largest unit that fits.
-  private func age(_ since: Int64?) -> String {
-    let seconds = max(0, now - (since ?? now)) / 1000
-    let units: [(Int64, String)] = [(24 * 3600, "d"), (3600, "h"), (60, "m")]
-    let unit = units.first { seconds >= $0.0 } ?? (1, "s")
-    return "\(seconds / unit.0)\(unit.1)"
-  }
+  private func age(_ since: Int64?) -> String { WallTime.age(now - (since ?? now)) }
 }

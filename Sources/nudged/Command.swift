@@ -17,7 +17,7 @@ struct Outcome: Equatable, Sendable {
 
 /// The commands by name; `options` says which flags each takes.
 enum CommandName: String, CaseIterable, Sendable {
-  case migrate, run, send, register, devices, audit, metrics, settle
+  case migrate, run, send, register, devices, audit, metrics, settle, doctor
 
   var type: any Command.Type {
     switch self {
@@ -29,6 +29,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case .audit: Audit.self
     case .metrics: Metrics.self
     case .settle: Settle.self
+    case .doctor: Doctor.self
     }
   }
 
@@ -43,6 +44,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case .audit: "say what became of nudges, and why a phone stayed silent"
     case .metrics: "print figures in Prometheus' text format"
     case .settle: "end what an old copy of the database would send again"
+    case .doctor: "check everything from the file to Apple's hosts, and say how to put it right"
     }
   }
 
@@ -93,6 +95,14 @@ enum CommandName: String, CaseIterable, Sendable {
       an old copy of the database was restored. They end as cancelled, those that have attempts as attempted.
       TIME is how long ago (2h), a date or time (2026-11-30, 2026-11-30T08:00, UTC unless it says otherwise),
       or milliseconds since 1970 UTC.
+      """
+    case .doctor:
+      """
+      Checks the database, its permissions, the keys, the way to each host that has a key, the queue, and
+      what Apple last said. Each line is ok (✓), a warning (!) or a fault (✗), with what puts it right.
+      Nothing is written or sent. Run it as the worker's user, with the worker's settings.
+      The exit code is 0 without a fault, else that of the first one: 66, 65 or 74 the database, 78 or 64 the
+      settings, 69 a host that cannot be reached or refuses, or due nudges and no worker.
       """
     }
   }

@@ -28,8 +28,8 @@ enum Help {
     their variables; `nudged --version` prints the version.
 
     Exit codes: 0 done, 64 wrong arguments, 65 database malformed or of another schema, 66 no such
-    database, 69 a host refuses or cannot be reached, 74 input or output failed, 75 another worker
-    holds the database, 78 settings wrong or incomplete.
+    database, 69 a host refuses or cannot be reached, or rows are due and no worker runs, 74 input
+    or output failed, 75 another worker holds the database, 78 settings wrong or incomplete.
 
     """
   }
@@ -43,9 +43,11 @@ enum Help {
         option.help + (option.initial.map { " [\($0)]" } ?? "")
       )
     }
+    let settings = options.filter(\.isSetting)
+    let others = options.filter { !$0.isSetting }.map(\.flag).joined(separator: ", ")
     let variables =
-      command == .run
-      ? "Each may be a variable instead, except --drain: --expire-after is NUDGED_EXPIRE_AFTER, and so on.\n"
+      settings.count > 1
+      ? "Each may be a variable instead, except \(others): --ca-file is NUDGED_CA_FILE, and so on.\n"
       : "--database may be a variable instead: NUDGED_DATABASE.\n"
     return """
       usage: nudged \(command.rawValue) [--flag value ...]

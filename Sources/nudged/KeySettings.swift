@@ -26,6 +26,11 @@ struct KeySettings: Equatable, Sendable {
       }
   }
 
+  /// The failure of a team id that is none.
+  static func noTeamID(_ team: Given.Value) -> Failure {
+    team.fault("\(team.text) is no team id: 10 characters A-Z 0-9")
+  }
+
   /// The id in a file name of Apple's own form, `AuthKey_<id>.p8`.
   static func id(fromFileName path: String) -> String? {
     let name = path.split(separator: "/").last ?? ""

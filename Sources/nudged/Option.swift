@@ -24,7 +24,8 @@ struct Option: Sendable {
   var flag: String { "--" + name }
 
   /// Every flag there is, in the order of the help.
-  static let all = settings + own + Send.options + Register.options + Audit.options + Settle.options
+  static let all =
+    settings + own + Send.options + Register.options + Audit.options + Settle.options + Doctor.options
 
   /// The flags that `command` takes.
   static func of(_ command: CommandName) -> [Option] {
@@ -39,19 +40,26 @@ struct Option: Sendable {
       name: name, value: value, help: help, initial: initial, commands: commands, isSetting: true)
   }
 
+  /// A setting of keys and hosts, which `doctor` checks.
+  private static func access(
+    _ name: String, _ value: String, _ help: String, initial: String? = nil
+  ) -> Option {
+    setting(name, value, help, initial: initial, commands: [.run, .doctor])
+  }
+
   /// The settings: flags of `run`, or variables.
   private static let settings = [
     setting("database", "FILE", "the backend's SQLite file", commands: CommandName.allCases),
-    setting("key-file", "FILE", "Apple's signing key (.p8), for both hosts"),
-    setting("key-id", "ID", "id of that key", initial: "from the file name"),
-    setting("team-id", "ID", "Apple's team id"),
-    setting("production-key-file", "FILE", "a key for the production host only", initial: "--key-file"),
-    setting("production-key-id", "ID", "id of that key", initial: "from the file name"),
-    setting("sandbox-key-file", "FILE", "a key for the sandbox host only", initial: "--key-file"),
-    setting("sandbox-key-id", "ID", "id of that key", initial: "from the file name"),
-    setting("production-url", "URL", "the production host", initial: "https://api.push.apple.com"),
-    setting("sandbox-url", "URL", "the sandbox host", initial: "https://api.sandbox.push.apple.com"),
-    setting("ca-file", "FILE", "a further trust root (PEM), as for a local test server"),
+    access("key-file", "FILE", "Apple's signing key (.p8), for both hosts"),
+    access("key-id", "ID", "id of that key", initial: "from the file name"),
+    access("team-id", "ID", "Apple's team id"),
+    access("production-key-file", "FILE", "a key for the production host only", initial: "--key-file"),
+    access("production-key-id", "ID", "id of that key", initial: "from the file name"),
+    access("sandbox-key-file", "FILE", "a key for the sandbox host only", initial: "--key-file"),
+    access("sandbox-key-id", "ID", "id of that key", initial: "from the file name"),
+    access("production-url", "URL", "the production host", initial: "https://api.push.apple.com"),
+    access("sandbox-url", "URL", "the sandbox host", initial: "https://api.sandbox.push.apple.com"),
+    access("ca-file", "FILE", "a further trust root (PEM), as for a local test server"),
     setting(
       "expire-after", "DURATION", "how long a nudge without an expiry may still be sent", initial: "1h"),
     setting(

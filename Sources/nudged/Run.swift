@@ -19,7 +19,7 @@ struct Run: Command {
       missing.append("\(Missing.name("key-file")), or a key of one host")
     }
     if let team = given["team-id"], !KeySettings.isID(team.text) {
-      throw team.fault("\(team.text) is no team id: 10 characters A-Z 0-9")
+      throw KeySettings.noTeamID(team)
     }
     guard missing.isEmpty, let database = given["database"]?.text, let team = given["team-id"]?.text else {
       throw Missing.failure(.run, missing)
@@ -28,25 +28,24 @@ struct Run: Command {
       teamID: team, production: productionKey ?? sharedKey, sandbox: sandboxKey ?? sharedKey)
     try keys.refuseSwapped()
 
-    let production = try host(given["production-url"], initial: "api.push.apple.com")
-    let sandbox = try host(given["sandbox-url"], initial: "api.sandbox.push.apple.com")
-    // A host keeps its place without a key: it is known, and never dialled.
-    var configuration = Configuration(
-      database: database, teamID: team,
-      hosts: [
-        .init(environment: .production, name: production.name, port: production.port, key: nil),
-        .init(environment: .sandbox, name: sandbox.name, port: sandbox.port, key: nil),
-      ])
+    var configuration = Configuration(database: database, teamID: team, hosts: try hosts(given))
     try tune(&configuration, given)
     return Run(
       configuration: configuration, keys: keys, caFileOrigin: given["ca-file"]?.origin,
       logLevel: try given["log-level"]?.logLevel() ?? .info)
   }
 
-  private static func host(
-    _ value: Given.Value?, initial: String
-  ) throws(Failure) -> HostURL {
-    try value.map(HostURL.parse) ?? HostURL(name: initial, port: 443)
+  /// Both hosts; one keeps its place without a key: it is known, and never dialled.
+  static func hosts(_ given: Given) throws(Failure) -> [Configuration.Host] {
+    func host(_ value: Given.Value?, initial: String) throws(Failure) -> HostURL {
+      try value.map(HostURL.parse) ?? HostURL(name: initial, port: 443)
+    }
+    let production = try host(given["production-url"], initial: "api.push.apple.com")
+    let sandbox = try host(given["sandbox-url"], initial: "api.sandbox.push.apple.com")
+    return [
+      .init(environment: .production, name: production.name, port: production.port, key: nil),
+      .init(environment: .sandbox, name: sandbox.name, port: sandbox.port, key: nil),
+    ]
   }
 
   /// What has a default, within the ranges that make sense.

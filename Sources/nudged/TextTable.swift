@@ -6,13 +6,16 @@ struct TextTable {
     case bad = "31"
     case doubtful = "33"
     case quiet = "2"
+
+    /// The text in the tone's colour (ECMA-48, SGR).
+    func colour(_ text: String) -> String { "\u{1b}[\(rawValue)m\(text)\u{1b}[0m" }
   }
 
   private var rows: [(cells: [String], tone: Tone?)]
 
   init(header: [String]) { rows = [(header, nil)] }
 
-  /// Adds a row; an empty cell shows as a dash. With a tone its last cell is coloured (ECMA-48, SGR).
+  /// Adds a row; an empty cell shows as a dash. With a tone its last cell is coloured.
   mutating func append(_ row: [String], _ tone: Tone? = nil) {
     rows.append((row.map { $0.isEmpty ? "-" : TextTable.printable($0) }, tone))
   }
@@ -31,7 +34,7 @@ struct TextTable {
       for (column, cell) in row.cells.enumerated() {
         let isLast = column + 1 == row.cells.count
         if isLast, let tone = row.tone {
-          line += "\u{1b}[\(tone.rawValue)m\(cell)\u{1b}[0m"
+          line += tone.colour(cell)
         } else {
           line += cell
         }

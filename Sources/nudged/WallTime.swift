@@ -13,6 +13,14 @@ enum WallTime {
       + "T\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))Z"
   }
 
+  /// How long something took or is ago, in the largest unit that fits: `3m`.
+  static func age(_ milliseconds: Int64) -> String {
+    let seconds = max(0, milliseconds) / 1000
+    let units: [(Int64, String)] = [(24 * 3600, "d"), (3600, "h"), (60, "m")]
+    let unit = units.first { seconds >= $0.0 } ?? (1, "s")
+    return "\(seconds / unit.0)\(unit.1)"
+  }
+
   /// Milliseconds since 1970 UTC of `2026-11-30`, `2026-11-30T08:00`, `2026-11-30 08:00:15.250Z` or
   /// `2026-11-30T08:00+01:00`; nil for anything else, also for a day that the calendar does not have.
   static func parse(_ text: String) -> Int64? {

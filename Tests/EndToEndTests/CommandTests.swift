@@ -19,7 +19,9 @@ struct CommandTests {
       }
       let help = try await s.nudged(["--help"])
       #expect(help.exit == .code(0))
-      for command in ["migrate", "run", "send", "register", "devices", "audit", "metrics", "settle"] {
+      for command in [
+        "migrate", "run", "send", "register", "devices", "audit", "metrics", "settle", "doctor",
+      ] {
         #expect((help.output + help.errors).contains(command))
       }
     }

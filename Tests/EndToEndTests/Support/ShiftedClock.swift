@@ -17,16 +17,19 @@ final class ShiftedClock {
   }
 
   /// Starts `nudged run`.
+  func worker(_ settings: [String]) throws -> Child { try start(["run"] + settings) }
+
+  /// Starts a command of `nudged`.
   ///
   /// The library renews the environment of the process that it comes into, and Swift finds its arguments beside the
   /// environment; so it comes into `env` first, which hands its settings on.
-  func worker(_ settings: [String]) throws -> Child {
+  func start(_ arguments: [String]) throws -> Child {
     try scenario.run(
       "worker-by-another-clock",
       [
         "/usr/bin/env", "LD_PRELOAD=\(try Self.library())", "FAKETIME_TIMESTAMP_FILE=\(path)",
-        "FAKETIME_NO_CACHE=1", "/usr/bin/env", try Paths.nudged(), "run",
-      ] + settings)
+        "FAKETIME_NO_CACHE=1", "/usr/bin/env", try Paths.nudged(),
+      ] + arguments)
   }
 
   private static func library() throws -> String {
