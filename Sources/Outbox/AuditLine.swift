@@ -39,9 +39,9 @@ package struct AuditLine: Sendable {
 
   /// The lines that `filter` asks for, the newest last, and behind them what is still open.
   ///
-  /// The file is opened for reading only.
+  /// It leaves no trace, see `DatabaseFile.look`.
   package static func read(_ filter: Filter, databaseAt path: String) throws(DatabaseFault) -> [AuditLine] {
-    let database = try DatabaseFile.open(path, access: .readOnly)
+    let database = try DatabaseFile.look(path)
     try Migration.check(database)
     do throws(SQLiteError) {
       let columns = try columns(of: database)

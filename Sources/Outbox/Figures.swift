@@ -54,9 +54,9 @@ package struct Figures: Equatable, Sendable {
   /// Midnight UTC before `now`; both in milliseconds since 1970.
   package static func midnight(before now: Int64) -> Int64 { now - now % day }
 
-  /// Reads the figures at the wall time `now` (milliseconds); the file is opened for reading only.
+  /// Reads the figures at the wall time `now` (milliseconds); it leaves no trace, see `DatabaseFile.look`.
   package static func read(databaseAt path: String, now: Int64) throws(DatabaseFault) -> Figures {
-    let database = try DatabaseFile.open(path, access: .readOnly)
+    let database = try DatabaseFile.look(path)
     try Migration.check(database)
     do throws(SQLiteError) {
       // Deferred, so a snapshot that blocks nobody; it ends with the connection.

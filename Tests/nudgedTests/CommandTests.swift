@@ -50,6 +50,14 @@ struct CommandTests {
     }
   }
 
+  @Test("what only reads leaves no file beside the database", arguments: ["audit", "metrics", "doctor"])
+  func noTrace(_ command: String) throws {
+    do { _ = try migrated().text("pragma journal_mode = wal") }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["app.db"])
+    try nudged([command, "--database", path])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["app.db"])
+  }
+
   @Test("send has a flag for each of the outbox's columns and writes just what was given")
   func sendColumns() throws {
     let database = try migrated()
