@@ -96,11 +96,13 @@ install: build install-files ## install binary, man page, unit and queries below
 
 # Settings that are there are somebody's; the unit calls the program where it is.
 install-files:
-	install -d $(DESTDIR)$(PREFIX)/share/nudged/audit $(DESTDIR)$(PREFIX)/share/nudged/migrations
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/nudged/,audit migrations metrics)
 	install -D -m 755 .build/release/nudged $(DESTDIR)$(PREFIX)/bin/nudged
 	install -D -m 644 deploy/nudged.8 $(DESTDIR)$(PREFIX)/share/man/man8/nudged.8
 	install -m 644 deploy/audit/*.sql $(DESTDIR)$(PREFIX)/share/nudged/audit/
 	install -m 644 migrations/*.sql $(DESTDIR)$(PREFIX)/share/nudged/migrations/
+	install -m 644 deploy/metrics/nudged-metrics.* deploy/metrics/alerts.yml \
+		$(DESTDIR)$(PREFIX)/share/nudged/metrics/
 	test -e $(DESTDIR)/etc/nudged/nudged.env || \
 		install -D -m 644 deploy/nudged.env $(DESTDIR)/etc/nudged/nudged.env
 ifneq ($(UNITDIR),)
