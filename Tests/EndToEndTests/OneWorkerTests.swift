@@ -111,8 +111,13 @@ struct OneWorkerTests {
       if geteuid() == 0 {
         for path in [s.folder, s.database, s.database + "-wal", s.database + "-shm"] { chmod(path, 0o777) }
         chmod(s.credentials.folder, 0o755)
-        chmod(s.credentials.providerKey, 0o644)
-        command = ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] + command
+        // A copy: the key is every test's, and its mode is looked at by some.
+        let key = "\(s.folder)/AuthKey_\(Credentials.keyID).p8"
+        try FileManager.default.copyItem(atPath: s.credentials.providerKey, toPath: key)
+        chmod(key, 0o644)
+        command =
+          ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+          + command.map { $0 == s.credentials.providerKey ? key : $0 }
       }
       let refused = try s.run("refused", command)
       #expect(try await refused.wait() == .code(74), "\(refused.errors)")
