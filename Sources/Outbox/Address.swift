@@ -1,18 +1,15 @@
 import SQLite
 
 extension Store {
-  /// The devices that a nudge is addressed to, with their token of the kind and scope, in the order of their
-  /// ids, behind the last one that was looked at: bound, not yet stepped.
+  /// Reads the next devices that a nudge is addressed to, with their token of the kind and scope, in the order of
+  /// their ids, into `targets`.
   ///
   /// For an update or the end of a Live Activity also the devices that have no token for it.
   ///
-  /// - Parameters:
-  ///   - kind: the token kind of the delivery.
-  ///   - device: the last one that was looked at; empty at the beginning.
-  @_lifetime(borrow nudge, copy kind, copy device)
-  func targets(
-    of nudge: borrowing Nudge, _ delivery: Delivery, kind: Span<UInt8>, behind device: Span<UInt8>
-  ) -> Execution {
+  /// - Parameter device: the last one that was looked at; empty at the beginning.
+  func readTargets(
+    of nudge: borrowing Nudge, _ delivery: Delivery, behind device: Span<UInt8>, by dispatcher: any Dispatcher
+  ) throws(SQLiteError) {
     let mayLackToken = delivery.event == .update || delivery.event == .end
     let isOneDevice = !nudge.isNull(.deviceID)
     let isAnywhere = !isOneDevice && nudge.bytes(.surface).isStar
@@ -24,27 +21,30 @@ extension Store {
       } else {
         mayLackToken ? statements.activityTargetsOnSurface : statements.targetsOnSurface
       }
-    var targets = statement.execution()
-    if nudge.isNull(.recipient) {
-      targets.bind(1, "owner")
-    } else {
-      targets.bind(1, nudge.bytes(.recipient))
+    var question = Texts()
+    swap(&question, &spareQuestion)
+    defer { swap(&question, &spareQuestion) }
+    question.removeAll()
+    question.append(nudge, .recipient, orElse: "owner")
+    question.append(nudge, isOneDevice ? .deviceID : .surface, orElse: "phone")
+    question.append(delivery.tokenKind)
+    if let scope = delivery.scope { question.append(nudge.bytes(scope)) } else { question.append("") }
+    question.append(device)
+    guard !targets.answers(statement, question) else { return }
+    targets.forget()
+    do {
+      var select = statement.execution()
+      select.bind(1, question[0])
+      select.bind(2, question[1])
+      select.bind(3, question[2])
+      select.bind(4, question[3])
+      select.bind(5, question[4])
+      select.bind(6, Int64(TargetPage.most))
+      while try select.step() {
+        targets.append(select.statement, ofActivity: mayLackToken, by: dispatcher)
+      }
     }
-    if isOneDevice {
-      targets.bind(2, nudge.bytes(.deviceID))
-    } else if nudge.isNull(.surface) {
-      targets.bind(2, "phone")
-    } else {
-      targets.bind(2, nudge.bytes(.surface))
-    }
-    targets.bind(3, kind)
-    if let scope = delivery.scope {
-      targets.bind(4, nudge.bytes(scope))
-    } else {
-      targets.bind(4, "")
-    }
-    targets.bind(5, device)
-    return targets
+    targets.keep(for: statement, &question)
   }
 
   /// Why nobody can be sent this nudge, in words.
@@ -85,5 +85,12 @@ extension Store {
 extension Span<UInt8> {
   fileprivate var isStar: Bool {
     count == 1 && self[0] == UInt8(ascii: "*")
+  }
+}
+
+extension Texts {
+  /// Appends a column, or what its NULL means.
+  fileprivate mutating func append(_ nudge: borrowing Nudge, _ column: Nudge.Column, orElse other: String) {
+    if nudge.isNull(column) { append(other) } else { append(nudge.bytes(column)) }
   }
 }

@@ -29,14 +29,17 @@ extension Store {
     _ nudge: borrowing Nudge, _ target: borrowing Target, _ delivery: Delivery, environment: String,
     now: Int64, by dispatcher: any Dispatcher
   ) throws(SQLiteError) -> Bool {
-    guard !drafts.hold(nudge.id, device: target.deviceID(), tokenHash: tokenHash) else { return false }
+    guard !drafts.hold(nudge.id, device: target.deviceID(), tokenHash: target.tokenHash()) else {
+      return false
+    }
     apnsID.removeAll(keepingCapacity: true)
     dispatcher.makeIdentifier(into: &apnsID)
     let id = nextAttemptID
     nextAttemptID = id + 1
     drafts.append(
-      id: id, nudge: nudge.id, device: target.deviceID(), tokenKind: delivery.tokenKind, tokenHash: tokenHash,
-      environment: environment, pushType: dispatcher.attemptPushType, topic: dispatcher.attemptTopic,
+      id: id, nudge: nudge.id, device: target.deviceID(), tokenKind: delivery.tokenKind,
+      tokenHash: target.tokenHash(), environment: environment, pushType: dispatcher.attemptPushType,
+      topic: dispatcher.attemptTopic,
       apnsID: apnsID)
     var timestamp: Int64?
     if let event = delivery.event {
@@ -84,14 +87,14 @@ extension Store {
     var isOver: Bool { mayHaveBuzzed || unsent >= History.mostUnsent }
   }
 
-  /// Reads the attempts of this nudge to this device or with the token that `tokenHash` stands for.
+  /// Reads the attempts of this nudge to this device or with its token.
   func history(_ nudge: borrowing Nudge, _ target: borrowing Target) throws(SQLiteError) -> History {
     var history = History()
     guard nudge.id <= highestAttemptedNudge else { return history }
     let select = statements.history
     select.bind(1, nudge.id)
     select.bind(2, target.deviceID())
-    select.bind(3, tokenHash)
+    select.bind(3, target.tokenHash())
     defer { select.reset() }
     while try select.step() {
       if !select.isNull(0) {

@@ -79,6 +79,7 @@ extension Store {
   ) throws(SQLiteError) -> Int {
     hasProgressed = false
     drafts.removeAll()
+    targets.forget()
     if let revisitAt = scan.revisitAt, revisitAt <= now, bounds.hasSomebody { scan.restart() }
     _ = try statements.highestAttemptedNudge.step()
     highestAttemptedNudge = statements.highestAttemptedNudge.integer(0)
@@ -252,6 +253,11 @@ extension Array where Element == UInt8 {
   /// Takes over borrowed bytes, in the storage at hand.
   mutating func replace(with bytes: Span<UInt8>) {
     removeAll(keepingCapacity: true)
+    append(copying: bytes)
+  }
+
+  /// Appends borrowed bytes.
+  mutating func append(copying bytes: Span<UInt8>) {
     bytes.withUnsafeBufferPointer { append(contentsOf: $0) }
   }
 }

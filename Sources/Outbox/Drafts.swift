@@ -22,13 +22,14 @@ struct Drafts {
 
   /// Adds an attempt.
   mutating func append(
-    id: Int64, nudge: Int64, device: Span<UInt8>, tokenKind: String, tokenHash: [UInt8], environment: String,
+    id: Int64, nudge: Int64, device: Span<UInt8>, tokenKind: String, tokenHash: Span<UInt8>,
+    environment: String,
     pushType: [UInt8], topic: [UInt8], apnsID: [UInt8]
   ) {
     var bounds = InlineArray<6, Int>(repeating: bytes.count)
-    device.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
+    bytes.append(copying: device)
     bounds[1] = bytes.count
-    bytes += tokenHash
+    bytes.append(copying: tokenHash)
     bounds[2] = bytes.count
     bytes += pushType
     bounds[3] = bytes.count
@@ -47,10 +48,10 @@ struct Drafts {
 
   /// Whether there is an attempt of the nudge to this device or token; the attempts of one nudge follow one
   /// another.
-  func hold(_ nudge: Int64, device: Span<UInt8>, tokenHash: [UInt8]) -> Bool {
+  func hold(_ nudge: Int64, device: Span<UInt8>, tokenHash: Span<UInt8>) -> Bool {
     for draft in list.reversed() {
       guard draft.nudge == nudge else { return false }
-      if text(draft, .tokenHash).isEqual(to: tokenHash.span) || text(draft, .device).isEqual(to: device) {
+      if text(draft, .tokenHash).isEqual(to: tokenHash) || text(draft, .device).isEqual(to: device) {
         return true
       }
     }

@@ -34,19 +34,18 @@ extension Store {
     within bounds: borrowing ClaimBounds, by dispatcher: any Dispatcher, in transaction: inout Transaction
   ) throws(SQLiteError) -> Bool {
     var walk = walk(of: nudge.id)
-    let last = walk.device
-    let kind = delivery.tokenKind.utf8
-    let targets = targets(of: nudge, delivery, kind: kind.span, behind: last.span)
     let alreadySeen = walk.seen
     var sent = 0
     var hasStopped = false
-    walking: while try targets.step() {
+    var position = 0
+    try readTargets(of: nudge, delivery, behind: walk.device.span, by: dispatcher)
+    walking: while position < targets.count {
       guard claim.devicesLeft > 0 else {
-        remember(walk, of: nudge.id, since: alreadySeen, leaving: &claim)
+        remember(walk, of: nudge.id, at: position, since: alreadySeen, leaving: &claim)
         return false
       }
       claim.devicesLeft -= 1
-      let target = Target(row: targets.statement)
+      let target = targets[position]
       switch try route(target, of: nudge, delivery.event, &walk, for: &claim, by: dispatcher) {
       case .send(let environment):
         if sent >= bounds.piece || claim.attemptsLeft == 0 {
@@ -74,10 +73,15 @@ extension Store {
       case .exhausted: break
       }
       walk.seen += 1
-      lastDevice.replace(with: target.deviceID())
+      position += 1
+      if position == TargetPage.most {
+        walk.device.replace(with: target.deviceID())
+        try readTargets(of: nudge, delivery, behind: walk.device.span, by: dispatcher)
+        position = 0
+      }
     }
     if hasStopped {
-      remember(walk, of: nudge.id, since: alreadySeen, leaving: &claim)
+      remember(walk, of: nudge.id, at: position, since: alreadySeen, leaving: &claim)
       return true
     }
     if !fanOuts.isEmpty { fanOuts[nudge.id] = nil }
@@ -97,8 +101,6 @@ extension Store {
     for claim: inout Claim, by dispatcher: any Dispatcher
   ) throws(SQLiteError) -> Route {
     if target.isSetAside && event == nil { return .exhausted }
-    tokenHash.removeAll(keepingCapacity: true)
-    dispatcher.hash(target.token(), into: &tokenHash)
     let history = try history(nudge, target)
     if history.mayHaveBuzzed || history.unsent > 0 || !history.wrongHosts.isEmpty { walk.hasHistory = true }
     if history.isOver { return .exhausted }
@@ -114,15 +116,21 @@ extension Store {
     return dispatcher.route(target, wrongHosts: history.wrongHosts)
   }
 
-  /// Lets a later claim go on with a walk, if it has come anywhere.
-  private func remember(_ walk: Walk, of nudge: Int64, since alreadySeen: Int, leaving claim: inout Claim) {
+  /// Lets a later claim go on with a walk, if it has come anywhere; `position` is where it stands in the devices
+  /// that were read last.
+  private func remember(
+    _ walk: Walk, of nudge: Int64, at position: Int, since alreadySeen: Int, leaving claim: inout Claim
+  ) {
     leave(walk, for: &claim)
     guard walk.seen > alreadySeen else { return }
     if fanOuts.count >= Walk.most, fanOuts[nudge] == nil, let other = fanOuts.keys.first {
       fanOuts[other] = nil
     }
     var walk = walk
-    walk.device = lastDevice
+    if position > 0 {
+      let last = targets[position - 1]
+      walk.device.replace(with: last.deviceID())
+    }
     fanOuts[nudge] = walk
   }
 

@@ -106,11 +106,11 @@ struct Statements {
           ? """
           select \(Target.activityColumns) from nudge_device d \(index) left join nudge_token t on \(token)
             left join nudge_activity a on a.activity_id = ?4 and a.device_id = d.device_id
-          where \(address) and d.device_id > ?5 \(order)
+          where \(address) and d.device_id > ?5 \(order) limit ?6
           """
           : """
           select \(Target.columns) from nudge_device d \(index) cross join nudge_token t
-          where \(address) and d.device_id > ?5 and \(token) \(order)
+          where \(address) and d.device_id > ?5 and \(token) \(order) limit ?6
           """)
     }
     let ofDevice = ("", "d.device_id = ?2 and d.recipient = ?1")

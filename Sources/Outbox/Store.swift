@@ -28,10 +28,11 @@ package final class Store {
   var highestAttemptedNudge: Int64 = 0
   /// What `nudge_worker` holds.
   var lowWater: Int64
-  /// Buffers that are reused for each attempt.
-  var tokenHash: [UInt8] = []
+  /// A buffer that is reused for each attempt.
   var apnsID: [UInt8] = []
-  var lastDevice: [UInt8] = []
+  /// The devices that the claim at hand has read last, and memory for the next question.
+  var targets = TargetPage()
+  var spareQuestion = Texts()
   /// The attempts that the open transaction is to write.
   var drafts = Drafts()
   /// Nudges with nothing left to claim, and nudges that end for another reason, of the open transaction.

@@ -1,0 +1,115 @@
+import SQLite
+
+/// A device with the token that a nudge would be sent to, as the claim has read them.
+package struct Target {
+  static let columns = """
+    d.device_id, d.topic, t.id, t.token, t.environment, t.proven_at is not null, t.registered_at, \
+    t.rejected_at is not null
+    """
+  /// Of the statements for a Live Activity's update or end, whose targets may have no token.
+  static let activityColumns = """
+    \(columns), d.recipient, d.surface, a.started_at, a.ended_at, a.last_nudge_id, a.last_turn_id
+    """
+
+  private var texts = Texts()
+  /// The row of `nudge_token`.
+  package private(set) var tokenID: Int64 = 0
+  /// The environment that is known or named for the token.
+  package private(set) var environment: String?
+  /// Whether that environment was learned from an accepted push.
+  package private(set) var isProven = false
+  /// When the token was registered last, in milliseconds.
+  package private(set) var registeredAt: Int64 = 0
+  /// Whether the token is set aside: every host has refused it since its registration.
+  private(set) var isSetAside = false
+  /// Only where the nudge is a Live Activity's update or end.
+  private(set) var activity = Activity()
+
+  /// What `nudge_activity` remembers of the activity on this device.
+  struct Activity {
+    var startedAt: Int64?
+    var endedAt: Int64?
+    /// The newest nudge that was attempted there, and the newest start or end; 0 for none.
+    var lastNudge: Int64 = 0
+    var lastTurn: Int64 = 0
+  }
+
+  /// The app's installation id.
+  @_lifetime(borrow self)
+  package func deviceID() -> Span<UInt8> { texts[0] }
+  /// The bundle id that the device registered; empty when it has none.
+  @_lifetime(borrow self)
+  package func topic() -> Span<UInt8> { texts[1] }
+  /// The token as stored: hex digits if the registration wrote it.
+  @_lifetime(borrow self)
+  package func token() -> Span<UInt8> { texts[2] }
+  /// What the attempt keeps of the token.
+  @_lifetime(borrow self)
+  func tokenHash() -> Span<UInt8> { texts[3] }
+  /// Whose device it is; only where the nudge is a Live Activity's update or end, as the surface is.
+  @_lifetime(borrow self)
+  func recipient() -> Span<UInt8> { texts[4] }
+  @_lifetime(borrow self)
+  func surface() -> Span<UInt8> { texts[5] }
+
+  /// Reads a row, in the memory at hand.
+  mutating func read(_ row: Statement, ofActivity: Bool, by dispatcher: any Dispatcher) {
+    texts.removeAll()
+    texts.append(row.bytes(0))
+    texts.append(row.bytes(1))
+    texts.append(row.bytes(3))
+    texts.append { dispatcher.hash(row.bytes(3), into: &$0) }
+    tokenID = row.integer(2)
+    environment = row.string(4)
+    isProven = row.integer(5) != 0
+    registeredAt = row.integer(6)
+    isSetAside = row.integer(7) != 0
+    guard ofActivity else { return }
+    texts.append(row.bytes(8))
+    texts.append(row.bytes(9))
+    activity = Activity(
+      startedAt: row.optionalInteger(10), endedAt: row.optionalInteger(11), lastNudge: row.integer(12),
+      lastTurn: row.integer(13))
+  }
+}
+
+/// The devices of one address that a claim has read last.
+///
+/// Neighbouring nudges mostly have one address, and nothing of it changes while a claim is decided: the next one
+/// finds the answer here. Beyond the claim it must not be used (`forget`).
+struct TargetPage {
+  /// The most devices that are read at once.
+  static let most = 16
+
+  private var memory: [Target] = []
+  private(set) var count = 0
+  /// The question that they answer: a statement and what was bound to it.
+  private var statement: Statement?
+  private var question = Texts()
+
+  /// Whether there may be more devices behind these.
+  var isFull: Bool { count == TargetPage.most }
+
+  subscript(position: Int) -> Target { memory[position] }
+
+  func answers(_ statement: Statement, _ question: borrowing Texts) -> Bool {
+    self.statement === statement && self.question.isEqual(to: question)
+  }
+
+  mutating func forget() {
+    statement = nil
+    count = 0
+  }
+
+  mutating func append(_ row: Statement, ofActivity: Bool, by dispatcher: any Dispatcher) {
+    if count == memory.count { memory.append(Target()) }
+    memory[count].read(row, ofActivity: ofActivity, by: dispatcher)
+    count += 1
+  }
+
+  /// All are read; the question's memory is exchanged for that of the one before.
+  mutating func keep(for statement: Statement, _ question: inout Texts) {
+    self.statement = statement
+    swap(&self.question, &question)
+  }
+}

@@ -1,0 +1,46 @@
+import Testing
+
+@testable import Outbox
+
+@Suite("Targets")
+struct TargetTests {
+  let world: World
+
+  init() throws { world = try World() }
+
+  @Test("a token that is registered anew is used by the next claim")
+  func freshness() throws {
+    try world.register("phone", token: "aa", environment: "production")
+    try world.nudges(2)
+    #expect(try world.turn(["production": 1]).map(\.token) == ["aa"])
+    try world.register("phone", token: "bb", environment: "production")
+    #expect(try world.turn(["production": 1]).map(\.token) == ["bb"])
+  }
+
+  @Test("of nudges in one claim each goes to its own devices", arguments: [1, 16, 17, 40])
+  func addresses(count: Int) throws {
+    for person in ["anna", "bert"] {
+      for device in 1...count {
+        try world.register("\(person)-\(100 + device)", recipient: person, environment: "production")
+      }
+      try world.register("\(person)-watch", recipient: person, environment: "production", surface: "watch")
+    }
+    let (anna, bert) = ("'anna'", "'bert'")
+    let addressed: [(nudge: Int64, devices: Int, prefix: String)] = [
+      (try world.nudge(["recipient": anna]), count, "anna-1"),
+      (try world.nudge(["recipient": anna]), count, "anna-1"),
+      (try world.nudge(["recipient": bert]), count, "bert-1"),
+      (try world.nudge(["recipient": bert, "surface": "'watch'"]), 1, "bert-watch"),
+      (try world.nudge(["recipient": bert, "surface": "'*'"]), count + 1, "bert-"),
+      (try world.nudge(["recipient": bert, "device_id": "'bert-101'"]), 1, "bert-101"),
+      (try world.nudge(["recipient": bert, "device_id": "'bert-watch'"]), 1, "bert-watch"),
+      (try world.nudge(["recipient": anna]), count, "anna-1"),
+    ]
+    let staged = try world.turn(["production": 400])
+    for (nudge, devices, prefix) in addressed {
+      let own = staged.filter { $0.nudge == nudge }.map(\.device)
+      #expect(Set(own).count == devices && own.count == devices)
+      #expect(own.allSatisfy { $0.hasPrefix(prefix) })
+    }
+  }
+}
