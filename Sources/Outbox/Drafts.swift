@@ -6,15 +6,13 @@ struct Drafts {
   struct Draft {
     let id: Int64
     let nudge: Int64
-    let tokenKind: String
-    let environment: String
     /// Where the texts begin, in the order of `Text`, and where the last one ends.
-    fileprivate let bounds: InlineArray<6, Int>
+    fileprivate var bounds: InlineArray<8, Int>
   }
 
   /// The texts of a draft.
   enum Text: Int {
-    case device, tokenHash, pushType, topic, apnsID
+    case device, tokenKind, tokenHash, environment, pushType, topic, apnsID
   }
 
   private(set) var list: [Draft] = []
@@ -26,23 +24,25 @@ struct Drafts {
     environment: String,
     pushType: [UInt8], topic: [UInt8], apnsID: [UInt8]
   ) {
-    var bounds = InlineArray<6, Int>(repeating: bytes.count)
-    bytes.append(copying: device)
-    bounds[1] = bytes.count
-    bytes.append(copying: tokenHash)
-    bounds[2] = bytes.count
-    bytes += pushType
-    bounds[3] = bytes.count
-    bytes += topic
-    bounds[4] = bytes.count
-    bytes += apnsID
-    bounds[5] = bytes.count
-    list.append(Draft(id: id, nudge: nudge, tokenKind: tokenKind, environment: environment, bounds: bounds))
+    var draft = Draft(id: id, nudge: nudge, bounds: InlineArray(repeating: bytes.count))
+    append(.device, of: &draft) { $0.append(copying: device) }
+    append(.tokenKind, of: &draft) { $0 += tokenKind.utf8 }
+    append(.tokenHash, of: &draft) { $0.append(copying: tokenHash) }
+    append(.environment, of: &draft) { $0 += environment.utf8 }
+    append(.pushType, of: &draft) { $0 += pushType }
+    append(.topic, of: &draft) { $0 += topic }
+    append(.apnsID, of: &draft) { $0 += apnsID }
+    list.append(draft)
+  }
+
+  private mutating func append(_ text: Text, of draft: inout Draft, _ write: (inout [UInt8]) -> Void) {
+    write(&bytes)
+    draft.bounds[text.rawValue + 1] = bytes.count
   }
 
   /// One of a draft's texts.
   @_lifetime(borrow self)
-  func text(_ draft: Draft, _ text: Text) -> Span<UInt8> {
+  func text(_ draft: borrowing Draft, _ text: Text) -> Span<UInt8> {
     bytes.span.extracting(draft.bounds[text.rawValue]..<draft.bounds[text.rawValue + 1])
   }
 

@@ -23,6 +23,7 @@ struct Statements {
   let history: Statement
   let highestAttemptedNudge: Statement
   let insertAttempt: Statement
+  let insertAttempts: Statement
   let closeClaimed: Statement
 
   // Keeping the order within a Live Activity.
@@ -131,7 +132,8 @@ struct Statements {
       where nudge_id = ?1 and token_hash = ?3 and device_id <> ?2
       """)
     highestAttemptedNudge = try database.prepare("select max(nudge_id) from nudge_attempt")
-    insertAttempt = try database.prepare(Store.insertAttemptSQL)
+    insertAttempt = try database.prepare(Store.insertAttemptsSQL(1))
+    insertAttempts = try database.prepare(Store.insertAttemptsSQL(Store.attemptsAtOnce))
     closeClaimed = try database.prepare(
       """
       update nudge_outbox set state = 'attempted', settled_at = ?1
@@ -214,7 +216,7 @@ struct Statements {
 
     acceptRun = try database.prepare(
       """
-      update nudge_attempt set outcome = 'accepted', status = 200, finished_at = ?1
+      update or fail nudge_attempt set outcome = 'accepted', status = 200, finished_at = ?1
       where id between ?2 and ?3 and outcome is null
       """)
     finishAttempt = try database.prepare(

@@ -42,6 +42,7 @@ struct StatementsTests {
     "finishAttempt": ["PRIMARY KEY"], "closeNudge": ["PRIMARY KEY"], "reopenNudge": ["PRIMARY KEY"],
     "newestVersion": ["nudge_schema"], "lowWater": ["PRIMARY KEY"], "highestAttempt": ["nudge_attempt"],
     "dataVersion": [], "schemaVersion": [], "insertAttempt": [],
+    "insertAttempts": [],
   ]
 
   @Test(
