@@ -3,8 +3,17 @@ extension Span where Element == UInt8 {
   /// Whether these bytes are exactly `other`.
   func holds(_ other: [UInt8]) -> Bool {
     guard count == other.count else { return false }
-    for index in 0..<count where self[index] != other[index] { return false }
-    return true
+    let (left, right) = (bytes, other.span.bytes)
+    var index = 0
+    while index + 8 <= count {
+      let differing =
+        left.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+        ^ right.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+      if differing != 0 { return false }
+      index += 8
+    }
+    while index < count, self[index] == other[index] { index += 1 }
+    return index == count
   }
 
   /// Whether the bytes of `range` are exactly the text `other`.

@@ -15,6 +15,8 @@ package struct PayloadComposer {
   }
 
   private var apsObject = JSONObject()
+  /// The `aps` that `apsObject` was read from. A backend's rows mostly have the same, which is not read again.
+  private var apsText: [UInt8] = []
   private var dataObject = JSONObject()
   private var innerObject = JSONObject()
   /// Where the number of `timestamp` stands in the last payload, if it has one.
@@ -64,7 +66,11 @@ package struct PayloadComposer {
     _ kind: Kind, _ columns: PayloadColumns, _ activity: ActivityColumns
   ) throws(PayloadFault) {
     if let aps = columns.aps {
-      try PayloadRule.read(aps, of: .aps, into: &apsObject, maximumDepth: JSONObject.deepest - 1)
+      if apsText.isEmpty || !aps.holds(apsText) {
+        apsText.removeAll(keepingCapacity: true)
+        try PayloadRule.read(aps, of: .aps, into: &apsObject, maximumDepth: JSONObject.deepest - 1)
+        apsText.append(aps, 0..<aps.count)
+      }
       try PayloadRule.checkMembers(ofAps: apsObject, aps, columns)
     }
     switch kind.pushType.content {

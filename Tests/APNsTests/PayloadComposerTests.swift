@@ -52,6 +52,28 @@ import Testing
     #expect(Columns().compose(with: &composer, into: &output) == .invalid(PayloadRule.nothingToShow))
   }
 
+  @Test("an aps is judged again after another one, and each time that it is refused")
+  func changingAps() {
+    var composer = PayloadComposer()
+    func text(_ aps: String) -> String? {
+      var output: [UInt8] = []
+      guard Columns(title: "x", aps: aps).compose(with: &composer, into: &output) == .composed else {
+        return nil
+      }
+      return String(decoding: output, as: UTF8.self)
+    }
+    func expected(_ aps: String) -> String { "{\"aps\":{\"alert\":{\"title\":\"x\"},\(aps)}}" }
+    for _ in 1...2 {
+      #expect(text("{\"badge\":1}") == expected("\"badge\":1"))
+      #expect(text("{\"badge\":2}") == expected("\"badge\":2"))
+      #expect(text("{\"sound\" : 10}") == expected("\"sound\" : 10"))
+      #expect(text("{\"badge\":x}") == nil)
+      #expect(text("{\"badge\":x}") == nil)
+      #expect(text("{\"alert\":1}") == nil)
+      #expect(text("{\"alert\":1}") == nil)
+    }
+  }
+
   @Test(
     "a member given twice is invalid, naming both",
     arguments: [
