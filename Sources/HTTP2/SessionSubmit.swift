@@ -35,16 +35,17 @@ extension Session {
   }
 
   private func submit(_ index: Int) -> Int32 {
-    // Borrowed from the slot: nghttp2 copies the values before it returns.
-    let hasBody = unsafe !state.pointee.slots[index].request.body.isEmpty
-    return unsafe state.pointee.slots[index].request.path.withUnsafeBufferPointer { path in
-      unsafe state.pointee.slots[index].request.fields.bytes.withUnsafeBufferPointer { values in
+    // One reading of the slot instead of one a field: each copies the list of fields. nghttp2 copies the values
+    // before it returns.
+    let request = unsafe state.pointee.slots[index].request
+    return unsafe request.path.withUnsafeBufferPointer { path in
+      unsafe request.fields.bytes.withUnsafeBufferPointer { values in
         unsafe authority.withUnsafeBufferPointer { authority in
-          let count = unsafe fill(index, path, values, authority)
+          let count = unsafe fill(request.fields, path, values, authority)
           let user = unsafe SessionCallbacks.userData(index)
           var provider = unsafe nghttp2_data_provider(
             source: nghttp2_data_source(fd: Int32(index)), read_callback: readBody)
-          return unsafe hasBody
+          return unsafe !request.body.isEmpty
             ? nghttp2_submit_request(handle, nil, nameValues.baseAddress, count, &provider, user)
             : nghttp2_submit_request(handle, nil, nameValues.baseAddress, count, nil, user)
         }
@@ -54,7 +55,8 @@ extension Session {
 
   /// Writes the name-value pairs of a request; gives their number.
   private func fill(
-    _ index: Int, _ path: UnsafeBufferPointer<UInt8>, _ values: UnsafeBufferPointer<UInt8>,
+    _ fields: borrowing RequestFields, _ path: UnsafeBufferPointer<UInt8>,
+    _ values: UnsafeBufferPointer<UInt8>,
     _ authority: UnsafeBufferPointer<UInt8>
   ) -> Int {
     let post: StaticString = "POST"
@@ -64,15 +66,14 @@ extension Session {
     unsafe nameValues[2] = pair(":authority", authority, noCopyName)
     // Without NO_INDEX: nghttp2 sends a path as the literal without indexing (RFC 7541, 6.2.2) by itself.
     unsafe nameValues[3] = pair(":path", path, noCopyName)
-    let fields = unsafe state.pointee.slots[index].request.fields.count
     var start = 0
-    for position in 0..<fields {
-      let field = unsafe state.pointee.slots[index].request.fields.list[position]
+    for position in 0..<fields.count {
+      let field = fields.list.span[position]
       let value = unsafe UnsafeBufferPointer(rebasing: values[start..<Int(field.end)])
       unsafe nameValues[4 + position] = pair(field.name, value, noCopyName | indexingFlag(field))
       start = Int(field.end)
     }
-    return 4 + fields
+    return 4 + fields.count
   }
 
   private func indexingFlag(_ field: RequestFields.Field) -> UInt8 {

@@ -67,6 +67,10 @@ package struct Nudge: ~Copyable {
   @_lifetime(borrow self)
   package func bytes(_ column: Column) -> Span<UInt8> { row.bytes(column.rawValue) }
 
+  /// The same; nil for NULL.
+  @_lifetime(borrow self)
+  package func optionalBytes(_ column: Column) -> Span<UInt8>? { row.optionalBytes(column.rawValue) }
+
   /// The column as a string, nil for NULL.
   package func string(_ column: Column) -> String? { row.string(column.rawValue) }
 }

@@ -20,23 +20,25 @@ package enum Outcome: String, Sendable {
 
 /// The end of one attempt, as it goes into the tables.
 package struct Finish {
-  package var attempt: Int64
-  package var nudge: Int64
+  package let attempt: Int64
+  package let nudge: Int64
   /// Our own id of the request, 36 characters.
   package var apnsID: [UInt8]
-  package var outcome: Outcome
-  package var environment: String
+  package let outcome: Outcome
+  package let environment: String
   /// Wall time in milliseconds.
-  package var startedAt: Int64
+  package let startedAt: Int64
   /// Wall time in milliseconds.
-  package var finishedAt: Int64
-  package var status: Int?
-  package var reason: String?
+  package let finishedAt: Int64
+  package let status: Int?
+  package let reason: String?
   /// Apple's timestamp of a 410, milliseconds.
-  package var timestampAt: Int64?
-  package var uniqueID: String?
+  package let timestampAt: Int64?
+  package let uniqueID: String?
   /// What the claim read about the token, and the token itself.
-  package var token: Token
+  package let token: Token
+  /// An acceptance that says nothing new: all of them are written with one statement per run of ids.
+  package let isPlain: Bool
 
   /// The token as the claim saw it: a lesson is written only if nothing has changed since.
   package struct Token {
@@ -73,11 +75,7 @@ package struct Finish {
     self.timestampAt = timestampAt
     self.uniqueID = uniqueID
     self.token = token
-  }
-
-  /// An acceptance that says nothing new: all of them are written with one statement per run of ids.
-  package var isPlain: Bool {
-    outcome == .accepted && status == 200 && token.isProven && reason == nil && uniqueID == nil
+    isPlain = outcome == .accepted && status == 200 && token.isProven && reason == nil && uniqueID == nil
   }
 }
 
@@ -98,7 +96,10 @@ package struct Settlement {
 extension Store {
   /// Whether these ends change nothing that a claim reads, so that it may be decided before they are written.
   package func concernNoClaim(_ finishes: [Finish]) -> Bool {
-    finishes.indices.allSatisfy { finishes[$0].isPlain && flights[finishes[$0].attempt] == nil }
+    let finishes = finishes.span
+    for position in finishes.indices
+    where !finishes[position].isPlain || flights[finishes[position].attempt] != nil { return false }
+    return true
   }
 
   /// Writes how attempts ended, and what that teaches about their tokens, in the caller's transaction.
@@ -109,7 +110,8 @@ extension Store {
   {
     var settlement = Settlement()
     var plain: [(attempt: Int64, finishedAt: Int64)] = []
-    // By position: a copy of each would retain all its parts.
+    // By position in a span: a copy of each would retain all its parts.
+    let finishes = finishes.span
     for position in finishes.indices {
       if finishes[position].isPlain {
         plain.append((finishes[position].attempt, finishes[position].finishedAt))

@@ -77,8 +77,10 @@ package final class Dispatch: Dispatcher {
     let result = composer.compose(
       kind,
       PayloadColumns(
-        title: nudge.given(.title), subtitle: nudge.given(.subtitle), body: nudge.given(.body),
-        conversationID: nudge.given(.conversationID), aps: nudge.given(.aps), data: nudge.given(.data)),
+        title: nudge.optionalBytes(.title), subtitle: nudge.optionalBytes(.subtitle),
+        body: nudge.optionalBytes(.body),
+        conversationID: nudge.optionalBytes(.conversationID), aps: nudge.optionalBytes(.aps),
+        data: nudge.optionalBytes(.data)),
       activity: nudge.activityColumns(pushType), into: &push.payload)
     if case .invalid(let words) = result { return .invalid(words) }
     push.pushType = pushType.header
@@ -172,7 +174,9 @@ package final class Dispatch: Dispatcher {
     attempt id: Int64, apnsID: [UInt8], nudge: borrowing Nudge, target: borrowing Target, timestamp: Int64?
   ) {
     guard let (host, link, topic, environment) = chosen else { return }
-    push.apnsID = apnsID
+    // A copy: shared, the array could not be used again.
+    push.apnsID.removeAll(keepingCapacity: true)
+    push.apnsID += apnsID
     if let timestamp { composer.stamp(timestamp, in: &push.payload) }
     let tag = inFlight.insert(
       InFlight(
@@ -215,19 +219,13 @@ package final class Dispatch: Dispatcher {
 }
 
 extension Nudge {
-  /// The bytes of a column; nil for NULL.
-  @_lifetime(borrow self)
-  fileprivate func given(_ column: Column) -> Span<UInt8>? {
-    isNull(column) ? nil : bytes(column)
-  }
-
   /// What only Live Activities have; nothing for other kinds, whatever the columns hold.
   @_lifetime(borrow self)
   fileprivate func activityColumns(_ type: PushType) -> ActivityColumns {
     guard type.content.scopeColumn != nil else { return ActivityColumns() }
     return ActivityColumns(
-      attributesType: given(.attributesType), attributes: given(.attributes),
-      contentState: given(.contentState),
+      attributesType: optionalBytes(.attributesType), attributes: optionalBytes(.attributes),
+      contentState: optionalBytes(.contentState),
       staleAt: isNull(.staleAt) ? nil : integer(.staleAt),
       dismissAt: isNull(.dismissAt) ? nil : integer(.dismissAt))
   }

@@ -136,8 +136,18 @@ import CSQLite
   /// Nothing is cut at a NUL byte and nothing is checked. The span borrows SQLite's own memory: it is good
   /// until the next `step` or `reset` of this statement.
   @_lifetime(borrow self)
-  package func bytes(_ column: Int32) -> Span<UInt8> {
+  package func bytes(_ column: Int32) -> Span<UInt8> { unsafe bytes(of: value(column)) }
+
+  /// The same; nil for NULL.
+  @_lifetime(borrow self)
+  package func optionalBytes(_ column: Int32) -> Span<UInt8>? {
     let value = unsafe value(column)
+    guard unsafe sqlite3_value_type(value) != SQLITE_NULL else { return nil }
+    return unsafe bytes(of: value)
+  }
+
+  @_lifetime(borrow self)
+  private func bytes(of value: OpaquePointer?) -> Span<UInt8> {
     // The pointer first, then the length: the order that the manual asks for.
     let start =
       unsafe sqlite3_value_type(value) == SQLITE_BLOB
@@ -150,8 +160,8 @@ import CSQLite
 
   /// The column as a string, nil for NULL; invalid UTF-8 is repaired with U+FFFD.
   package func string(_ column: Int32) -> String? {
-    guard !isNull(column) else { return nil }
-    return unsafe bytes(column).withUnsafeBufferPointer { buffer in
+    guard let bytes = optionalBytes(column) else { return nil }
+    return unsafe bytes.withUnsafeBufferPointer { buffer in
       unsafe String(decoding: buffer, as: UTF8.self)
     }
   }
