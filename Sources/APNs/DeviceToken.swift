@@ -5,7 +5,7 @@ package enum DeviceToken {
 
   /// Why a `token` column is no token; nil if it is one: lower-case hexadecimal, even, 2 to 400 digits.
   ///
-  /// Asked again before each request, since the token stands in the `:path`.
+  /// Asked again by the claim that it is sent in, since the token stands in the `:path`.
   package static func fault(_ token: Span<UInt8>) -> HeaderFault? {
     guard token.count >= 2, token.count <= mostDigits, token.count & 1 == 0 else {
       return HeaderFault(words: "token is \(token.count) bytes, wanted 2 to \(mostDigits), even")

@@ -69,7 +69,6 @@ extension Store {
         }
         walk.environments.insert(environment)
       case .waitUntil(let time): walk.until = min(walk.until ?? time, time)
-      case .impossible(let words): walk.impossible = words
       case .exhausted: break
       }
       walk.seen += 1
@@ -112,6 +111,10 @@ extension Store {
         _ = dispatcher.examine(nudge)
         claim.examined = nudge.id
       }
+    }
+    if let fault = target.fault {
+      walk.impossible = fault
+      return .exhausted
     }
     return dispatcher.route(target, wrongHosts: history.wrongHosts)
   }

@@ -186,6 +186,9 @@ extension Store {
 package protocol Dispatcher: AnyObject {
   /// Judges what the row itself says and composes its payload, once per nudge and claim.
   func examine(_ nudge: borrowing Nudge) -> Examination
+  /// Why nothing can ever be sent to this device, in words: its token or its topic is malformed. Asked whenever a
+  /// claim has read the device; only one without a fault is given a route.
+  func fault(of target: borrowing Target) -> String?
   /// Says over which host the nudge that was examined last may go to this device now.
   ///
   /// - Parameter wrongHosts: environments that answered BadDeviceToken to this nudge and token.
@@ -222,8 +225,6 @@ package enum Route {
   case wait(environment: String)
   /// Not before this wall time (milliseconds): the device or its topic is paused.
   case waitUntil(Int64)
-  /// Never: the device's token or topic is malformed, in words.
-  case impossible(String)
   /// Every host that can be reached has said that the token is not its own.
   case exhausted
 }

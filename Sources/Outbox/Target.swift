@@ -22,6 +22,8 @@ package struct Target {
   package private(set) var registeredAt: Int64 = 0
   /// Whether the token is set aside: every host has refused it since its registration.
   private(set) var isSetAside = false
+  /// Why nothing can ever be sent to it, in words.
+  private(set) var fault: String?
   /// Only where the nudge is a Live Activity's update or end.
   private(set) var activity = Activity()
 
@@ -64,6 +66,7 @@ package struct Target {
     isProven = row.integer(5) != 0
     registeredAt = row.integer(6)
     isSetAside = row.integer(7) != 0
+    fault = dispatcher.fault(of: self)
     guard ofActivity else { return }
     texts.append(row.bytes(8))
     texts.append(row.bytes(9))

@@ -96,13 +96,13 @@ package final class Dispatch: Dispatcher {
 
   // MARK: Which host
 
+  package func fault(of target: borrowing Target) -> String? {
+    if let fault = DeviceToken.fault(target.token()) { return fault.words }
+    if target.topic().count == 0 { return "the device has no topic: register it with the app's bundle id" }
+    return Topic.fault(target.topic())?.words
+  }
+
   package func route(_ target: borrowing Target, wrongHosts: [String]) -> Route {
-    if let fault = DeviceToken.fault(target.token()) { return .impossible(fault.words) }
-    if let fault = Topic.fault(target.topic()) {
-      return .impossible(
-        target.topic().count == 0
-          ? "the device has no topic: register it with the app's bundle id" : fault.words)
-    }
     let tokenEnvironment = target.environment
     guard
       let host = order(tokenEnvironment).first(where: {

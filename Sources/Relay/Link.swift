@@ -40,7 +40,8 @@ package final class Link {
 
   /// How many pushes it takes now.
   func room(now: ContinuousClock.Instant) -> Int {
-    guard connection.phase == .open, connection.isFresh(now: now) else { return 0 }
+    // Where something is staged, this turn has found it fresh.
+    guard connection.phase == .open, isStaging || connection.isFresh(now: now) else { return 0 }
     let free = connection.freeStreams
     return isProven ? free : min(free, inFlight == 0 ? 1 : 0)
   }

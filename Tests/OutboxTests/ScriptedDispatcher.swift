@@ -60,11 +60,14 @@ final class ScriptedDispatcher: Dispatcher {
     }
   }
 
+  func fault(of target: borrowing Target) -> String? {
+    if malformedDevices.contains(text(target.deviceID())) { return "token is malformed" }
+    return target.topic().count == 0 ? "the device has no topic" : nil
+  }
+
   func route(_ target: borrowing Target, wrongHosts: [String]) -> Route {
     routed += 1
     let device = text(target.deviceID())
-    if malformedDevices.contains(device) { return .impossible("token is malformed") }
-    if target.topic().count == 0 { return .impossible("the device has no topic") }
     var hosts = order
     if let known = target.environment, let index = hosts.firstIndex(of: known) {
       hosts.insert(hosts.remove(at: index), at: 0)
