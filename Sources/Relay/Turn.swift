@@ -1,4 +1,5 @@
 import APNs
+import Glibc
 import Outbox
 
 // One transaction a turn, and what may keep it from being made.
@@ -32,7 +33,7 @@ extension Wheel {
 
   /// Settles what was answered and claims what comes next, if there is either and the lock may be taken.
   func turn() throws(Failure) {
-    guard lockFreeAt <= now else { return }
+    guard turnAllowedAt <= now else { return }
     do throws(StoreError) {
       let bounds = bounds()
       let mayClaim = stopDeadline == nil ? try findsWork(within: bounds) : false
@@ -44,7 +45,15 @@ extension Wheel {
         nextPoll = now
         return
       }
-      try transact(bounds, mayClaim: mayClaim, mustExpire: mustExpire)
+      // A claim that nothing in this transaction bears on is decided before the lock is taken.
+      let readsFirst =
+        store.canReadFirst && turnsToLockFirst == 0 && hasRecovered && mayClaim && !mustExpire
+        && store.concernNoClaim(finishes)
+      guard readsFirst || lockFreeAt <= now else {
+        readingTime = .zero
+        return
+      }
+      try transact(bounds, mayClaim: mayClaim, mustExpire: mustExpire, readsFirst: readsFirst)
       recovered()
     } catch {
       try failed(error)
@@ -77,13 +86,11 @@ extension Wheel {
     return mayHaveWork
   }
 
-  private func transact(_ bounds: ClaimBounds, mayClaim: Bool, mustExpire: Bool) throws(StoreError) {
+  private func transact(_ bounds: ClaimBounds, mayClaim: Bool, mustExpire: Bool, readsFirst: Bool)
+    throws(StoreError)
+  {
     var locked = clock.now()
     let removesHistory = isRetentionDue
-    // A claim that nothing in this transaction bears on is decided before the lock is taken.
-    let readsFirst =
-      store.canReadFirst && turnsToLockFirst == 0 && hasRecovered && mayClaim && !mustExpire
-      && store.concernNoClaim(finishes)
     dispatch.begin(now: now, wall: wall)
     var settlement = Settlement()
     var claimed = 0
@@ -93,7 +100,7 @@ extension Wheel {
       try store.turn(readingFirst: readsFirst) { transaction throws(StoreError) in
         if readsFirst {
           claimed = try store.decideClaim(now: wall, within: bounds, by: dispatch, in: &transaction)
-          locked = clock.now()
+          locked = lockTime(after: locked)
         }
         if !hasRecovered { interrupted = try store.recover(now: wall, in: &transaction) }
         settlement = try store.settle(finishes, in: &transaction)
@@ -119,6 +126,7 @@ extension Wheel {
     // Measured before the requests are written: that happens without the lock.
     let released = clock.now()
     lockFreeAt = released + (released - locked)
+    if !readsFirst { readingTime = .zero }
     dispatch.send()
     hasRecovered = true
     finishes.removeAll(keepingCapacity: true)
@@ -141,6 +149,19 @@ extension Wheel {
     try pauseThrottledDevices()
     report(settlement, claimed: claimed)
   }
+
+  /// When a claim that was begun at this time and is decided may take the lock, which is now; where it has been
+  /// decided faster than the one before, the rest of the lock's free time is waited for.
+  private func lockTime(after began: ContinuousClock.Instant) -> ContinuousClock.Instant {
+    let decided = clock.now()
+    readingTime = min(decided - began, Wheel.longestReading)
+    guard decided < lockFreeAt else { return decided }
+    usleep(UInt32((lockFreeAt - decided) / .microseconds(1)) + 1)
+    return clock.now()
+  }
+
+  /// How much earlier than the lock may be taken a claim begins at most.
+  private static let longestReading = Duration.milliseconds(2)
 
   /// Rows that wait run out unseen; claims end the others.
   private var isExpiryDue: Bool {

@@ -38,6 +38,9 @@ package final class Wheel {
   var turnsToLockFirst = 0
   /// When the write lock may be asked for again: it is left free at least as long as it was held.
   var lockFreeAt: ContinuousClock.Instant
+  /// How long the last claim read before it took the lock: the next turn may begin so much earlier.
+  var readingTime: Duration = .zero
+  var turnAllowedAt: ContinuousClock.Instant { lockFreeAt - readingTime }
   /// The gap before the next try while another connection holds the lock.
   var lockGap: Duration = .milliseconds(1)
   /// Why the database cannot be written, as it was logged; nil while all is well.
@@ -169,9 +172,9 @@ package final class Wheel {
     if let due = keys.due { next = min(next, due) }
     if let deadline = notify.deadline { next = min(next, deadline) }
     if !finishes.isEmpty {
-      next = min(next, lockFreeAt)
+      next = min(next, turnAllowedAt)
     } else if (mayHaveWork || wantsRescan) && stopDeadline == nil {
-      let allowed = mayHaveWork ? lockFreeAt : max(rescanAllowedAt, lockFreeAt)
+      let allowed = mayHaveWork ? turnAllowedAt : max(rescanAllowedAt, turnAllowedAt)
       next = min(next, isCrowded ? max(allowed, lastProgress + Wheel.patience) : allowed)
     }
     if stopDeadline == nil {
