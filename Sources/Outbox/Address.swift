@@ -6,9 +6,10 @@ extension Store {
   ///
   /// For an update or the end of a Live Activity also the devices that have no token for it.
   ///
-  /// - Parameter device: the last one that was looked at; empty at the beginning.
+  /// - Parameter walk: knows the last one that was looked at.
   func readTargets(
-    of nudge: borrowing Nudge, _ delivery: Delivery, behind device: Span<UInt8>, by dispatcher: any Dispatcher
+    of nudge: borrowing Nudge, _ delivery: Delivery, behind walk: borrowing Walk,
+    by dispatcher: any Dispatcher
   ) throws(SQLiteError) {
     let mayLackToken = delivery.event == .update || delivery.event == .end
     let isOneDevice = !nudge.isNull(.deviceID)
@@ -29,7 +30,8 @@ extension Store {
     question.append(nudge, isOneDevice ? .deviceID : .surface, orElse: "phone")
     question.append(delivery.tokenKind)
     if let scope = delivery.scope { question.append(nudge.bytes(scope)) } else { question.append("") }
-    question.append(device)
+    question.append(walk.device.span)
+    question.append(walk.isBlob ? "blob" : "")
     guard !targets.answers(statement, question) else { return }
     targets.forget()
     do {
@@ -38,7 +40,7 @@ extension Store {
       select.bind(2, question[1])
       select.bind(3, question[2])
       select.bind(4, question[3])
-      select.bind(5, question[4])
+      select.bind(5, question[4], asBlob: walk.isBlob)
       select.bind(6, Int64(TargetPage.most))
       while try select.step() {
         targets.append(select.statement, ofActivity: mayLackToken, by: dispatcher)

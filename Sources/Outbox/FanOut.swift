@@ -5,6 +5,8 @@ import SQLite
 struct Walk {
   /// The device that was looked at last; empty at the beginning.
   var device: [UInt8] = []
+  /// Whether its id is a BLOB.
+  var isBlob = false
   /// How many devices were looked at.
   var seen = 0
   /// Whether a device has an attempt of this nudge.
@@ -22,6 +24,11 @@ struct Walk {
 
   /// The most walks that are remembered; a forgotten one begins anew.
   static let most = 4096
+
+  mutating func stop(behind target: Target) {
+    device.replace(with: target.deviceID())
+    isBlob = target.isBlob
+  }
 }
 
 extension Store {
@@ -38,7 +45,7 @@ extension Store {
     var sent = 0
     var hasStopped = false
     var position = 0
-    try readTargets(of: nudge, delivery, behind: walk.device.span, by: dispatcher)
+    try readTargets(of: nudge, delivery, behind: walk, by: dispatcher)
     walking: while position < targets.count {
       guard claim.devicesLeft > 0 else {
         remember(walk, of: nudge.id, at: position, since: alreadySeen, leaving: &claim)
@@ -74,8 +81,8 @@ extension Store {
       walk.seen += 1
       position += 1
       if position == TargetPage.most {
-        walk.device.replace(with: target.deviceID())
-        try readTargets(of: nudge, delivery, behind: walk.device.span, by: dispatcher)
+        walk.stop(behind: target)
+        try readTargets(of: nudge, delivery, behind: walk, by: dispatcher)
         position = 0
       }
     }
@@ -132,7 +139,7 @@ extension Store {
     var walk = walk
     if position > 0 {
       let last = targets[position - 1]
-      walk.device.replace(with: last.deviceID())
+      walk.stop(behind: last)
     }
     fanOuts[nudge] = walk
   }

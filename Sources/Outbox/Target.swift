@@ -12,6 +12,8 @@ package struct Target {
     """
 
   private var texts = Texts()
+  /// Whether the installation id is a BLOB, written past the view: those sort behind every text.
+  private(set) var isBlob = false
   /// The row of `nudge_token`.
   package private(set) var tokenID: Int64 = 0
   /// The environment that is known or named for the token.
@@ -57,6 +59,7 @@ package struct Target {
   /// Reads a row, in the memory at hand.
   mutating func read(_ row: Statement, ofActivity: Bool, by dispatcher: any Dispatcher) {
     texts.removeAll()
+    isBlob = row.storageClass(0) == .blob
     texts.append(row.bytes(0))
     texts.append(row.bytes(1))
     texts.append(row.bytes(3))

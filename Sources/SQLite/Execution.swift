@@ -36,6 +36,15 @@ import CSQLite
     unsafe text.withUnsafeBytes { bytes in unsafe bind(index, bytes.baseAddress, bytes.count) }
   }
 
+  /// Binds borrowed bytes as a blob, which sorts behind every text, or else as text.
+  @_lifetime(self: copy self, copy bytes)
+  package mutating func bind(_ index: Int32, _ bytes: Span<UInt8>, asBlob: Bool) {
+    unsafe bytes.withUnsafeBytes { bytes in
+      guard asBlob else { return unsafe bind(index, bytes.baseAddress, bytes.count) }
+      unsafe sqlite3_bind_blob(statement.handle, index, bytes.baseAddress, Int32(clamping: bytes.count), nil)
+    }
+  }
+
   /// Binds text that is part of the program.
   package mutating func bind(_ index: Int32, _ text: StaticString) {
     unsafe bind(index, text.utf8Start, text.utf8CodeUnitCount)
