@@ -21,15 +21,12 @@ extension Store {
   static let attemptsAtOnce = 16
 
   /// ?1 is the time, and nine parameters follow for each attempt.
-  ///
-  /// FAIL spares SQLite what it would need to undo one statement alone: when one attempt is refused, the whole
-  /// transaction is undone.
   static func insertAttemptsSQL(_ count: Int) -> String {
     let rows = (0..<count).map { row in
       "(" + (0..<9).map { "?\(2 + 9 * row + $0), " }.joined() + "?1, 1)"
     }
     return """
-      insert or fail into nudge_attempt
+      insert into nudge_attempt
         (id, nudge_id, device_id, token_kind, token_hash, environment, push_type, topic, apns_id, started_at,
          may_have_buzzed)
       values \(rows.joined(separator: ", "))

@@ -216,7 +216,7 @@ struct Statements {
 
     acceptRun = try database.prepare(
       """
-      update or fail nudge_attempt set outcome = 'accepted', status = 200, finished_at = ?1
+      update nudge_attempt set outcome = 'accepted', status = 200, finished_at = ?1
       where id between ?2 and ?3 and outcome is null
       """)
     finishAttempt = try database.prepare(
