@@ -18,8 +18,12 @@ extension Wheel {
     let isStalled = dispatch.inFlight.isEmpty || now - lastProgress >= Wheel.patience
     return ClaimBounds(
       environments: environments, isFirstLook: environments.isEmpty && isStalled,
-      attempts: max(1, min(room, Wheel.mostAttempts)), piece: max(1, room / 4))
+      attempts: max(1, min(room, isBackendBusy ? Wheel.fewAttempts : Wheel.mostAttempts)),
+      piece: max(1, room / 4))
   }
+
+  /// Whether others have committed just now: then the lock is theirs for most of the time.
+  private var isBackendBusy: Bool { backendBusyUntil > now }
 
   /// How many transactions take the lock first after somebody has committed between the reading and the writing of
   /// one: a backend that commits all the time would let every other one come to nothing.
@@ -30,6 +34,10 @@ extension Wheel {
 
   /// The batch beyond which a transaction gains nothing more.
   private static let mostAttempts = 500
+  /// The batch while others commit.
+  private static let fewAttempts = 64
+  /// For how many times as long as it was held the lock is left free while others commit; otherwise once.
+  private static let busyShare = 8
 
   /// Settles what was answered and claims what comes next, if there is either and the lock may be taken.
   func turn() throws(Failure) {
@@ -125,7 +133,7 @@ extension Wheel {
     turnsToLockFirst = max(0, turnsToLockFirst - 1)
     // Measured before the requests are written: that happens without the lock.
     let released = clock.now()
-    lockFreeAt = released + (released - locked)
+    lockFreeAt = released + (released - locked) * (isBackendBusy ? Wheel.busyShare : 1)
     if !readsFirst { readingTime = .zero }
     dispatch.send()
     hasRecovered = true

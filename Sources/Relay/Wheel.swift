@@ -34,6 +34,8 @@ package final class Wheel {
   var mayHaveWork = true
   /// The last look had nobody to look for.
   var isCrowded = false
+  /// Until when others count as committing all the time.
+  var backendBusyUntil: ContinuousClock.Instant
   /// How many of the next transactions take the lock first.
   var turnsToLockFirst = 0
   /// When the write lock may be asked for again: it is left free at least as long as it was held.
@@ -118,6 +120,7 @@ package final class Wheel {
     wall = clock.wall()
     compared = (now, wall)
     lockFreeAt = now
+    backendBusyUntil = now
     nextPoll = now
     nextRetention = now + .seconds(60)
     nextExpiry = now
@@ -274,6 +277,7 @@ package final class Wheel {
   private func lookForCommits() {
     do throws(StoreError) {
       guard try store.hasForeignCommit() else { return }
+      backendBusyUntil = now + .milliseconds(20)
       try store.judgeCommits()
     } catch {
       // The look or the turn that follows meets the same fault and says so.
