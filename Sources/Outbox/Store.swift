@@ -9,6 +9,7 @@ package typealias StoreError = SQLiteError
 /// with what bytes is decided by the `Dispatcher` that the claim is handed.
 package final class Store {
   let database: Database
+  private let writeAheadLog: WriteAheadLog
   let statements: Statements
   /// The database's path, for messages.
   let path: String
@@ -103,6 +104,7 @@ package final class Store {
       throw DatabaseFile.explain(error, path: path)
     }
     self.path = path
+    writeAheadLog = WriteAheadLog(of: database)
     self.database = database
     self.environments = environments
     self.expireAfter = expireAfter
@@ -154,6 +156,9 @@ package final class Store {
       throw error
     }
   }
+
+  /// Does what a COMMIT leaves to be done without the lock.
+  package func tidy() { writeAheadLog.checkpointIfLong() }
 
   /// Frees what a burst has left in the cache of pages.
   package func releaseMemory() { database.releaseMemory() }

@@ -5,7 +5,6 @@ import Outbox
 extension Wheel {
   /// A transaction went through.
   func recovered() {
-    lockGap = .milliseconds(1)
     isBarred = false
     if databaseTrouble != nil {
       databaseTrouble = nil
@@ -18,11 +17,9 @@ extension Wheel {
     // Whatever it was that failed, this is why; `changeByOthers` says so.
     guard store.change == nil else { return }
     switch error.kind {
-    case .busy:
-      lockFreeAt = clock.now() + lockGap
-      lockGap = min(lockGap * 2, .milliseconds(20))
+    case .busy: lock.tryLater(now: clock.now())
     case .storage, .access:
-      lockFreeAt = clock.now() + .seconds(1)
+      lock.leave(until: clock.now() + .seconds(1))
       // The file may have gone from under the connection.
       nextPoll = now
       let words = DatabaseFile.explain(error, path: watch.path).message

@@ -18,12 +18,9 @@ extension Wheel {
     let isStalled = dispatch.inFlight.isEmpty || now - lastProgress >= Wheel.patience
     return ClaimBounds(
       environments: environments, isFirstLook: environments.isEmpty && isStalled,
-      attempts: max(1, min(room, isBackendBusy ? Wheel.fewAttempts : Wheel.mostAttempts)),
+      attempts: max(1, min(room, Wheel.mostAttempts)),
       piece: max(1, room / 4))
   }
-
-  /// Whether others have committed just now: then the lock is theirs for most of the time.
-  private var isBackendBusy: Bool { backendBusyUntil > now }
 
   /// How many transactions take the lock first after somebody has committed between the reading and the writing of
   /// one: a backend that commits all the time would let every other one come to nothing.
@@ -34,10 +31,6 @@ extension Wheel {
 
   /// The batch beyond which a transaction gains nothing more.
   private static let mostAttempts = 500
-  /// The batch while others commit.
-  private static let fewAttempts = 64
-  /// For how many times as long as it was held the lock is left free while others commit; otherwise once.
-  private static let busyShare = 8
 
   /// Settles what was answered and claims what comes next, if there is either and the lock may be taken.
   func turn() throws(Failure) {
@@ -57,7 +50,7 @@ extension Wheel {
       let readsFirst =
         store.canReadFirst && turnsToLockFirst == 0 && hasRecovered && mayClaim && !mustExpire
         && store.concernNoClaim(finishes)
-      guard readsFirst || lockFreeAt <= now else {
+      guard readsFirst || lock.freeAt <= now else {
         readingTime = .zero
         return
       }
@@ -132,10 +125,10 @@ extension Wheel {
     }
     turnsToLockFirst = max(0, turnsToLockFirst - 1)
     // Measured before the requests are written: that happens without the lock.
-    let released = clock.now()
-    lockFreeAt = released + (released - locked) * (isBackendBusy ? Wheel.busyShare : 1)
+    lock.release(after: locked, now: clock.now(), hasMore: claimed >= bounds.attempts)
     if !readsFirst { readingTime = .zero }
     dispatch.send()
+    store.tidy()
     hasRecovered = true
     finishes.removeAll(keepingCapacity: true)
     if interrupted > 0 {
@@ -163,8 +156,8 @@ extension Wheel {
   private func lockTime(after began: ContinuousClock.Instant) -> ContinuousClock.Instant {
     let decided = clock.now()
     readingTime = min(decided - began, Wheel.longestReading)
-    guard decided < lockFreeAt else { return decided }
-    usleep(UInt32((lockFreeAt - decided) / .microseconds(1)) + 1)
+    guard decided < lock.freeAt else { return decided }
+    usleep(UInt32((lock.freeAt - decided) / .microseconds(1)) + 1)
     return clock.now()
   }
 

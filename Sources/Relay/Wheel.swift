@@ -34,17 +34,12 @@ package final class Wheel {
   var mayHaveWork = true
   /// The last look had nobody to look for.
   var isCrowded = false
-  /// Until when others count as committing all the time.
-  var backendBusyUntil: ContinuousClock.Instant
   /// How many of the next transactions take the lock first.
   var turnsToLockFirst = 0
-  /// When the write lock may be asked for again: it is left free at least as long as it was held.
-  var lockFreeAt: ContinuousClock.Instant
+  var lock: LockShare
   /// How long the last claim read before it took the lock: the next turn may begin so much earlier.
   var readingTime: Duration = .zero
-  var turnAllowedAt: ContinuousClock.Instant { lockFreeAt - readingTime }
-  /// The gap before the next try while another connection holds the lock.
-  var lockGap: Duration = .milliseconds(1)
+  var turnAllowedAt: ContinuousClock.Instant { lock.freeAt - readingTime }
   /// Why the database cannot be written, as it was logged; nil while all is well.
   var databaseTrouble: String?
   /// The database could be opened for reading only.
@@ -119,8 +114,7 @@ package final class Wheel {
     now = clock.now()
     wall = clock.wall()
     compared = (now, wall)
-    lockFreeAt = now
-    backendBusyUntil = now
+    lock = LockShare(now: now)
     nextPoll = now
     nextRetention = now + .seconds(60)
     nextExpiry = now
@@ -181,9 +175,9 @@ package final class Wheel {
       next = min(next, isCrowded ? max(allowed, lastProgress + Wheel.patience) : allowed)
     }
     if stopDeadline == nil {
-      if store.scan.hasLeftovers { next = min(next, max(nextExpiry, lockFreeAt)) }
+      if store.scan.hasLeftovers { next = min(next, max(nextExpiry, lock.freeAt)) }
       if let expiry = store.waitingExpiry {
-        next = min(next, max(nextExpiry, lockFreeAt, now + .milliseconds(max(0, expiry - clock.wall()))))
+        next = min(next, max(nextExpiry, lock.freeAt, now + .milliseconds(max(0, expiry - clock.wall()))))
       }
     }
     if let stopDeadline { next = min(next, stopDeadline) }
@@ -277,7 +271,7 @@ package final class Wheel {
   private func lookForCommits() {
     do throws(StoreError) {
       guard try store.hasForeignCommit() else { return }
-      backendBusyUntil = now + .milliseconds(20)
+      lock.noticeCommit(now: now)
       try store.judgeCommits()
     } catch {
       // The look or the turn that follows meets the same fault and says so.
