@@ -36,7 +36,8 @@ package final class Keys {
     self.read = read
     self.pairs = pairs
     self.signers = Array(signers.values)
-    watch = KeyWatch(paths: signers.keys.map(\.file))
+    // What is sent at once needs no key of later; see `DatabaseWatch` for what it costs to be told.
+    watch = KeyWatch(paths: configuration.drain ? [] : signers.keys.map(\.file))
   }
 
   /// The hosts that have a key, anew for each life of the worker; their provider tokens are kept.

@@ -157,7 +157,8 @@ private func run(
 ) throws(Failure) -> Wheel.End {
   let wheel = try Wheel(
     configuration, hosts: place.hosts, store: place.store,
-    watch: DatabaseWatch(path: place.lock.databasePath, given: configuration.database),
+    watch: DatabaseWatch(
+      path: place.lock.databasePath, given: configuration.database, isBlind: configuration.drain),
     poller: try Poller(), signals: patience.signals, keys: keys, notify: patience.notify,
     clock: patience.clock,
     log: log)
