@@ -9,13 +9,13 @@ struct FlowTests {
       let peer = try await s.peer(
         .python, PeerScript(rules: [Rule([.wait(milliseconds: 60), .answer()])], maxConcurrentStreams: 2))
       try s.backend.register("phone-1", token: token(1))
-      for _ in 1...60 { try s.backend.nudge() }
+      for _ in 1...150 { try s.backend.nudge() }
       try await s.drain(production: peer, ["--connections", "\(most)"])
-      #expect(try s.backend.states() == ["attempted": 60])
-      #expect(try s.backend.count("select count(*) from nudge_attempt where outcome = 'accepted'") == 60)
+      #expect(try s.backend.states() == ["attempted": 150])
+      #expect(try s.backend.count("select count(*) from nudge_attempt where outcome = 'accepted'") == 150)
       #expect(try Set(peer.requests().compactMap(\.connection)).count == most)
       #expect(try peer.events("protocol_error").isEmpty)
-      #expect(try Set(peer.requests().compactMap { $0.header("apns-id") }).count == 60)
+      #expect(try Set(peer.requests().compactMap { $0.header("apns-id") }).count == 150)
     }
   }
 
