@@ -201,7 +201,7 @@ extension Store {
     delete.bind(2, flight.place.activity)
     delete.bind(3, flight.token)
     delete.bind(4, flight.registeredAt)
-    try delete.run()
+    _ = try changeTokens(delete)
   }
 
   /// Lets the next claim look at the rows of an activity again, at those that wait too if there is news for

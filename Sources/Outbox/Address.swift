@@ -1,8 +1,8 @@
 import SQLite
 
 extension Store {
-  /// Reads the next devices that a nudge is addressed to, with their token of the kind and scope, in the order of
-  /// their ids, into `targets`.
+  /// Opens `targets` at the next devices that a nudge is addressed to, with their token of the kind and scope, in the
+  /// order of their ids.
   ///
   /// For an update or the end of a Live Activity also the devices that have no token for it.
   ///
@@ -32,8 +32,8 @@ extension Store {
     if let scope = delivery.scope { question.append(nudge.bytes(scope)) } else { question.append("") }
     question.append(walk.device.span)
     question.append(walk.isBlob ? "blob" : "")
-    guard !targets.answers(statement, question) else { return }
-    targets.forget()
+    guard !targets.open(statement, question) else { return }
+    targets.begin()
     do {
       var select = statement.execution()
       select.bind(1, question[0])
@@ -41,12 +41,12 @@ extension Store {
       select.bind(3, question[2])
       select.bind(4, question[3])
       select.bind(5, question[4], asBlob: walk.isBlob)
-      select.bind(6, Int64(TargetPage.most))
+      select.bind(6, Int64(AddressBook.page))
       while try select.step() {
         targets.append(select.statement, ofActivity: mayLackToken, by: dispatcher)
       }
     }
-    targets.keep(for: statement, &question)
+    targets.keep(statement, &question, isFleeting: mayLackToken)
   }
 
   /// Why nobody can be sent this nudge, in words.

@@ -69,17 +69,16 @@ extension Store {
       var insert = (isMany ? statements.insertAttempts : statements.insertAttempt).execution()
       insert.bind(1, now)
       for row in 0..<(isMany ? Store.attemptsAtOnce : 1) {
-        let draft = drafts.list[next]
         let place = Int32(2 + 9 * row)
-        insert.bind(place, draft.id)
-        insert.bind(place + 1, draft.nudge)
-        insert.bind(place + 2, drafts.text(draft, .device))
-        insert.bind(place + 3, drafts.text(draft, .tokenKind))
-        insert.bind(place + 4, drafts.text(draft, .tokenHash))
-        insert.bind(place + 5, drafts.text(draft, .environment))
-        insert.bind(place + 6, drafts.text(draft, .pushType))
-        insert.bind(place + 7, drafts.text(draft, .topic))
-        insert.bind(place + 8, drafts.text(draft, .apnsID))
+        insert.bind(place, drafts.list[next].id)
+        insert.bind(place + 1, drafts.list[next].nudge)
+        insert.bind(place + 2, drafts.text(next, .device))
+        insert.bind(place + 3, drafts.text(next, .tokenKind))
+        insert.bind(place + 4, drafts.text(next, .tokenHash))
+        insert.bind(place + 5, drafts.text(next, .environment))
+        insert.bind(place + 6, drafts.text(next, .pushType))
+        insert.bind(place + 7, drafts.text(next, .topic))
+        insert.bind(place + 8, drafts.text(next, .apnsID))
         next += 1
       }
       _ = try insert.step()

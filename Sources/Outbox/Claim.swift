@@ -79,7 +79,9 @@ extension Store {
   ) throws(SQLiteError) -> Int {
     hasProgressed = false
     drafts.removeAll()
-    targets.forget()
+    let version = try dataVersion()
+    targets.begin(isUnchanged: version == targetsVersion)
+    targetsVersion = version
     if let revisitAt = scan.revisitAt, revisitAt <= now, bounds.hasSomebody { scan.restart() }
     _ = try statements.highestAttemptedNudge.step()
     highestAttemptedNudge = statements.highestAttemptedNudge.integer(0)

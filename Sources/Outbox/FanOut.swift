@@ -80,7 +80,7 @@ extension Store {
       }
       walk.seen += 1
       position += 1
-      if position == TargetPage.most {
+      if position == AddressBook.page {
         walk.stop(behind: target)
         try readTargets(of: nudge, delivery, behind: walk, by: dispatcher)
         position = 0

@@ -226,7 +226,14 @@ extension Store {
     bindUnchanged(update, finish)
     update.bind(6, finish.environment)
     update.bind(7, finish.finishedAt)
-    try update.run()
+    return try changeTokens(update)
+  }
+
+  /// Runs a statement that changes tokens, so that what claims have read of them holds no more; returns how many rows
+  /// it touched.
+  func changeTokens(_ statement: Statement) throws(SQLiteError) -> Int64 {
+    targets.forget()
+    try statement.run()
     return database.changes
   }
 
@@ -253,8 +260,7 @@ extension Store {
       "update nudge_token set rejected_at = ?6 where " + Store.isUnchanged)
     bindUnchanged(update, finish)
     update.bind(6, finish.finishedAt)
-    try update.run()
-    return database.changes
+    return try changeTokens(update)
   }
 
   // MARK: Dead tokens go
@@ -273,7 +279,6 @@ extension Store {
       """)
     delete.bind(1, finish.token.digits)
     delete.bind(2, invalidSince)
-    try delete.run()
-    return database.changes
+    return try changeTokens(delete)
   }
 }

@@ -31,8 +31,10 @@ package final class Store {
   var lowWater: Int64
   /// A buffer that is reused for each attempt.
   var apnsID: [UInt8] = []
-  /// The devices that the claim at hand has read last, and memory for the next question.
-  var targets = TargetPage()
+  /// The devices that claims have read, the version of the data that they were read from, and memory for the next
+  /// question.
+  var targets = AddressBook()
+  var targetsVersion: Int64 = 0
   var spareQuestion = Texts()
   /// The attempts that the open transaction is to write.
   var drafts = Drafts()
@@ -153,6 +155,8 @@ package final class Store {
         ? min(commitPatience * 2, Store.longestPatience) : Store.shortestPatience
       (scan, nextAttemptID, lowWater, retentionPosition, flights, waitingExpiry) = saved
       fanOuts.removeAll()
+      // They may have been read behind writes that are undone.
+      targets.forget()
       throw error
     }
   }
@@ -160,18 +164,26 @@ package final class Store {
   /// Does what a COMMIT leaves to be done without the lock.
   package func tidy() { writeAheadLog.checkpointIfLong() }
 
-  /// Frees what a burst has left in the cache of pages.
-  package func releaseMemory() { database.releaseMemory() }
+  /// Frees what a burst has left in caches.
+  package func releaseMemory() {
+    targets = AddressBook()
+    database.releaseMemory()
+  }
 
   /// Whether another connection has committed since the last call (`pragma data_version`).
   ///
   /// Own commits do not count. It is a hint that is cheap to ask for, not a statement about the queue.
   package func hasForeignCommit() throws(SQLiteError) -> Bool {
-    _ = try statements.dataVersion.step()
-    let version = statements.dataVersion.integer(0)
-    statements.dataVersion.reset()
+    let version = try dataVersion()
     defer { lastDataVersion = version }
     return version != lastDataVersion
+  }
+
+  /// A number that changes whenever another connection has committed; in a transaction it stands for what that reads.
+  func dataVersion() throws(SQLiteError) -> Int64 {
+    _ = try statements.dataVersion.step()
+    defer { statements.dataVersion.reset() }
+    return statements.dataVersion.integer(0)
   }
 }
 

@@ -1,21 +1,23 @@
-/// A few texts in one run of bytes, so that none has memory of its own.
+/// Texts in one run of bytes, so that none has memory of its own.
 struct Texts {
   private var bytes: [UInt8] = []
-  private var ends = InlineArray<6, Int>(repeating: 0)
-  private var count = 0
+  private var ends: [Int] = []
 
   /// The text at a position; traps when there is none.
   @_lifetime(borrow self)
   subscript(position: Int) -> Span<UInt8> {
-    precondition(position < count, "no such text")
-    return bytes.span.extracting((position == 0 ? 0 : ends[position - 1])..<ends[position])
+    bytes.span.extracting((position == 0 ? 0 : ends[position - 1])..<ends[position])
   }
 
-  func isEqual(to other: borrowing Texts) -> Bool {
-    guard count == other.count, bytes == other.bytes else { return false }
-    for position in 0..<count where ends[position] != other.ends[position] { return false }
-    return true
+  /// The same for equal texts, from 0 on (FNV-1a, draft-eastlake-fnv).
+  var hash: Int {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    let bytes = bytes.span
+    for index in bytes.indices { hash = (hash ^ UInt64(bytes[index])) &* 0x100_0000_01b3 }
+    return Int(hash >> 1)
   }
+
+  func isEqual(to other: borrowing Texts) -> Bool { bytes == other.bytes && ends == other.ends }
 
   mutating func append(_ text: Span<UInt8>) {
     bytes.append(copying: text)
@@ -27,6 +29,11 @@ struct Texts {
     end()
   }
 
+  mutating func append(_ text: [UInt8]) {
+    bytes.append(contentsOf: text)
+    end()
+  }
+
   /// Appends what `write` appends to the bytes before it.
   mutating func append(_ write: (inout [UInt8]) -> Void) {
     write(&bytes)
@@ -34,14 +41,11 @@ struct Texts {
   }
 
   /// The bytes since the last text are one more.
-  private mutating func end() {
-    ends[count] = bytes.count
-    count += 1
-  }
+  private mutating func end() { ends.append(bytes.count) }
 
   /// Forgets the texts and keeps their memory.
   mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
-    count = 0
+    ends.removeAll(keepingCapacity: true)
   }
 }

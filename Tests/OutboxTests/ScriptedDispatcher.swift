@@ -36,6 +36,8 @@ final class ScriptedDispatcher: Dispatcher {
 
   private(set) var examined = 0
   private(set) var routed = 0
+  /// How many devices were read.
+  private(set) var hashed = 0
   var staged: [Staged] = []
   /// Every attempt that was ever staged and not discarded, however its transaction ended.
   private(set) var history: [Staged] = []
@@ -80,6 +82,7 @@ final class ScriptedDispatcher: Dispatcher {
   }
 
   func hash(_ token: Span<UInt8>, into hash: inout [UInt8]) {
+    hashed += 1
     var value: UInt64 = 0xcbf2_9ce4_8422_2325
     for index in token.indices { value = (value ^ UInt64(token[index])) &* 0x100_0000_01b3 }
     let digits = String(value, radix: 16)

@@ -8,15 +8,6 @@ struct TargetTests {
 
   init() throws { world = try World() }
 
-  @Test("a token that is registered anew is used by the next claim")
-  func freshness() throws {
-    try world.register("phone", token: "aa", environment: "production")
-    try world.nudges(2)
-    #expect(try world.turn(["production": 1]).map(\.token) == ["aa"])
-    try world.register("phone", token: "bb", environment: "production")
-    #expect(try world.turn(["production": 1]).map(\.token) == ["bb"])
-  }
-
   @Test("devices whose ids are BLOBs, written past the view, get theirs as well", arguments: [1, 2, 50])
   func blobs(room: Int) throws {
     try world.registerMany(40)
