@@ -16,13 +16,17 @@ package struct PushID: Hashable, Sendable {
   package func append(to output: inout [UInt8]) {
     var text = InlineArray<36, UInt8>(repeating: UInt8(ascii: "-"))
     var place = 0
-    for position in 0..<16 {
-      if position == 4 || position == 6 || position == 8 || position == 10 { place += 1 }
-      let half = position < 8 ? high : low
-      let byte = UInt8(truncatingIfNeeded: half >> UInt64(56 - 8 * (position & 7)))
-      text[place] = Hex.digit(byte >> 4)
-      text[place + 1] = Hex.digit(byte & 0xF)
-      place += 2
+    for part in 0..<4 {
+      let half = part < 2 ? high : low
+      let digits = Hex.digits(UInt32(truncatingIfNeeded: part % 2 == 0 ? half >> 32 : half))
+      for position in 0..<8 {
+        switch 8 * part + position {
+        case 8, 12, 16, 20: place += 1
+        default: break
+        }
+        text[place] = UInt8(truncatingIfNeeded: digits >> UInt64(56 - 8 * position))
+        place += 1
+      }
     }
     output.append(text.span, 0..<text.count)
   }

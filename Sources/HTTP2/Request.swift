@@ -92,7 +92,7 @@ package struct RequestFields {
       digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
       rest /= 10
     } while rest > 0
-    for position in first..<digits.count { bytes.append(digits[position]) }
+    unsafe digits.span.extracting(first...).withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
     end(name, indexing)
   }
 

@@ -93,6 +93,6 @@ extension Span<UInt8> {
 extension Texts {
   /// Appends a column, or what its NULL means.
   fileprivate mutating func append(_ nudge: borrowing Nudge, _ column: Nudge.Column, orElse other: String) {
-    if nudge.isNull(column) { append(other) } else { append(nudge.bytes(column)) }
+    if let bytes = nudge.optionalBytes(column) { append(bytes) } else { append(other) }
   }
 }

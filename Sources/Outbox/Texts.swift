@@ -25,7 +25,8 @@ struct Texts {
   }
 
   mutating func append(_ text: String) {
-    bytes.append(contentsOf: text.utf8)
+    var text = text
+    text.withUTF8 { bytes.append(contentsOf: $0) }
     end()
   }
 

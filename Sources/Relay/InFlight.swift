@@ -51,7 +51,7 @@ struct InFlightTable {
 
   var isEmpty: Bool { count == 0 }
 
-  mutating func insert(_ entry: InFlight) -> UInt64 {
+  mutating func insert(_ entry: consuming InFlight) -> UInt64 {
     count += 1
     if let place = free.popLast() {
       entries[place] = entry

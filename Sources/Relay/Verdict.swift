@@ -14,7 +14,7 @@ extension Wheel {
     let finish = finish(end, entry, host)
     let outcome = finish.outcome
     finishes.append(finish)
-    notify.tally.count(finish.outcome)
+    notify.tally.count(outcome)
     if answer.status == nil {
       judgeSilence(end, entry, link, host)
     } else {
