@@ -10,6 +10,9 @@ struct LockShare {
     return max(free, min(shareEnds, othersCommitUntil))
   }
 
+  /// Whether a commit of somebody else would put that off.
+  func heedsCommits(now: ContinuousClock.Instant) -> Bool { hasMore && shareEnds > now }
+
   /// What every transaction leaves free, and what one does behind which as much is due.
   private var free: ContinuousClock.Instant
   private var shareEnds: ContinuousClock.Instant
@@ -21,6 +24,8 @@ struct LockShare {
 
   /// For how many times as long as it was held the lock is left free at most: one commit in a hundred has to wait.
   private static let share = 99
+  /// But not for longer than this, whatever a slow disk has made of the transaction.
+  private static let longestShare = Duration.milliseconds(500)
   /// The others pause when they have not committed for so long.
   private static let pause = Duration.milliseconds(20)
   private static let shortestGap = Duration.milliseconds(1)
@@ -36,7 +41,7 @@ struct LockShare {
   /// - Parameter hasMore: more is due than went into the transaction.
   mutating func release(after taken: ContinuousClock.Instant, now: ContinuousClock.Instant, hasMore: Bool) {
     free = now + (now - taken)
-    shareEnds = now + (now - taken) * LockShare.share
+    shareEnds = now + min((now - taken) * LockShare.share, LockShare.longestShare)
     self.hasMore = hasMore
     gap = LockShare.shortestGap
   }

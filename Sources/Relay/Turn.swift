@@ -35,6 +35,10 @@ extension Wheel {
   /// Settles what was answered and claims what comes next, if there is either and the lock may be taken.
   func turn() throws(Failure) {
     guard turnAllowedAt <= now else { return }
+    if lock.heedsCommits(now: now) {
+      lookForCommits()
+      guard turnAllowedAt <= now else { return }
+    }
     do throws(StoreError) {
       let bounds = bounds()
       let mayClaim = stopDeadline == nil ? try findsWork(within: bounds) : false

@@ -268,7 +268,7 @@ package final class Wheel {
     malloc_trim(0)
   }
 
-  private func lookForCommits() {
+  func lookForCommits() {
     do throws(StoreError) {
       guard try store.hasForeignCommit() else { return }
       lock.noticeCommit(now: now)

@@ -20,6 +20,15 @@ struct LockShareTests {
     #expect(lock.freeAt == at(28))
   }
 
+  @Test("commits matter only behind a transaction that could not take all, and while its share lasts")
+  mutating func heed() {
+    lock.release(after: at(10), now: at(13), hasMore: false)
+    #expect(!lock.heedsCommits(now: at(13)))
+    lock.release(after: at(20), now: at(24), hasMore: true)
+    #expect(lock.heedsCommits(now: at(28)))
+    #expect(!lock.heedsCommits(now: at(24 + 99 * 4)))
+  }
+
   @Test("while others commit and much is due it is free 99 times as long, until they have paused")
   mutating func others() {
     lock.noticeCommit(now: at(12))
@@ -29,6 +38,15 @@ struct LockShareTests {
     #expect(lock.freeAt == at(50))
     lock.noticeCommit(now: at(400))
     #expect(lock.freeAt == at(13 + 99 * 3))
+  }
+
+  @Test("a disk that holds up a transaction for seconds does not hold up the next one for minutes")
+  mutating func slowDisk() {
+    for time in stride(from: 5000, to: 9000, by: 10) { lock.noticeCommit(now: at(time)) }
+    lock.release(after: at(4900), now: at(5000), hasMore: true)
+    #expect(lock.freeAt == at(5500))
+    lock.release(after: at(3000), now: at(5000), hasMore: true)
+    #expect(lock.freeAt == at(7000))
   }
 
   @Test("a commit long ago is no reason to wait longer than the lock was held")

@@ -34,14 +34,14 @@ extension Measurement {
 
 extension Bench {
   /// The log of a whole drain: somebody who reads keeps all of it from being moved into the database.
-  fileprivate func log(port: UInt16) throws -> WriteAheadLog {
+  fileprivate func log(port: UInt16) throws -> LogFile {
     let backlog = try backlog()
     try backlog.add(sizes.rows)
     let reader = try Database(path: backlog.path)
     try reader.execute("begin")
     _ = try reader.integer("select count(*) from nudge_device")
     _ = try drain(backlog, port: port)
-    return try WriteAheadLog(of: backlog.path)
+    return try LogFile(of: backlog.path)
   }
 
   fileprivate func trace(rows: Int, port: UInt16) throws -> Trace {

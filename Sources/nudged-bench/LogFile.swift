@@ -1,7 +1,7 @@
 import Glibc
 
 /// What stands in a write-ahead log from its start (https://www.sqlite.org/fileformat2.html#walformat).
-struct WriteAheadLog {
+struct LogFile {
   private(set) var pages = 0
   /// Frames that end a transaction: "the size of the database file in pages after the commit", else zero.
   private(set) var commits = 0
