@@ -144,7 +144,7 @@ struct OneWorkerTests {
     try await scenario { s in
       let peer = try await s.peer(
         .python, PeerScript(rules: [Rule([.wait(milliseconds: 10), .answer()])], maxConcurrentStreams: 8))
-      try backlog(300, s)
+      try backlog(1500, s)
       let first = try s.worker(production: peer)
       try await peer.waitForRequests(20)
       unlink(try #require(realpath(s.database, nil).map { String(cString: $0) }) + "-nudged.lock")
