@@ -25,6 +25,7 @@ package final class DatabaseWatch {
   private var isSuspicious = false
   /// The `-wal` and `-shm` of the database, as long as it was there.
   private var companions: StaleLog
+  private let gaps: [Duration]
   private var remainingLooks: ArraySlice<Duration> = []
   /// When the next look of the series is due.
   package private(set) var nextLook: ContinuousClock.Instant?
@@ -43,9 +44,10 @@ package final class DatabaseWatch {
   /// - Parameters:
   ///   - path: the real path of the database.
   ///   - given: what the user calls it; a link may be set to another file.
+  ///   - pollInterval: of the slow poll, which is a look too: looks as far apart as that would add nothing.
   ///   - isBlind: goes without inotify: to give it back costs the kernel some 15 ms
   ///     (`fsnotify_wait_marks_destroyed`), which a worker that ends at once need not spend.
-  package init(path: String, given: String? = nil, isBlind: Bool = false) {
+  package init(path: String, given: String? = nil, pollInterval: Duration, isBlind: Bool = false) {
     self.path = path
     self.given = given ?? path
     let separator = path.lastIndex(of: "/") ?? path.startIndex
@@ -54,6 +56,7 @@ package final class DatabaseWatch {
     ours = [name, name + "-wal", name + "-journal"]
     identity = FileIdentity(path: path)
     companions = StaleLog(database: path)
+    gaps = DatabaseWatch.gaps.filter { $0 < pollInterval }
     let mask = UInt32(IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM)
     isWatching = !isBlind && inotify.watch(folder, for: mask) != nil
   }
@@ -72,7 +75,7 @@ package final class DatabaseWatch {
   /// Starts the series of looks: after an event, and when the worker begins, since a commit that was being
   /// written while it opened the database gives no event any more.
   package func beginLooks(now: ContinuousClock.Instant) {
-    remainingLooks = DatabaseWatch.gaps[...]
+    remainingLooks = gaps[...]
     scheduleNextLook(now: now)
   }
 

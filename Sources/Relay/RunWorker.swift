@@ -158,7 +158,8 @@ private func run(
   let wheel = try Wheel(
     configuration, hosts: place.hosts, store: place.store,
     watch: DatabaseWatch(
-      path: place.lock.databasePath, given: configuration.database, isBlind: configuration.drain),
+      path: place.lock.databasePath, given: configuration.database, pollInterval: configuration.pollInterval,
+      isBlind: configuration.drain),
     poller: try Poller(), signals: patience.signals, keys: keys, notify: patience.notify,
     clock: patience.clock,
     log: log)

@@ -16,7 +16,7 @@ struct DatabaseWatchTests {
     folder = url.path
     path = folder + "/app.db"
     try Data("old".utf8).write(to: URL(filePath: path))
-    watch = DatabaseWatch(path: path)
+    watch = DatabaseWatch(path: path, pollInterval: .seconds(3600))
   }
 
   private func clean() { try? FileManager.default.removeItem(atPath: folder) }
@@ -78,6 +78,20 @@ struct DatabaseWatchTests {
     #expect(watch.nextLook == nil)
     try append("app.db-wal")
     #expect(watch.takeEvents(now: now))
+    let gaps = lookThrough(watch)
+    #expect(gaps == gaps.sorted())
+    // The commit is visible some tenths of a millisecond after the event, on slow disks much later.
+    #expect(gaps[0] <= .microseconds(200))
+    let length = gaps.reduce(.zero, +)
+    #expect(length >= .milliseconds(8))
+    #expect(length <= .seconds(5))
+    try append("app.db-wal")
+    #expect(watch.takeEvents(now: now + length))
+    #expect(watch.nextLook == now + length + gaps[0])
+  }
+
+  /// Takes each look of the series when it is due, and returns the gaps between them.
+  private func lookThrough(_ watch: DatabaseWatch) -> [Duration] {
     var time = now
     var gaps: [Duration] = []
     while let look = watch.nextLook, gaps.count < 100 {
@@ -86,14 +100,21 @@ struct DatabaseWatchTests {
       time = look
       watch.scheduleNextLook(now: time)
     }
-    #expect(gaps == gaps.sorted())
-    // The commit is visible some tenths of a millisecond after the event, on slow disks much later.
-    #expect(gaps[0] <= .microseconds(200))
-    #expect(time - now >= .milliseconds(8))
-    #expect(time - now <= .seconds(5))
+    return gaps
+  }
+
+  @Test("the series ends where the poll looks as often")
+  func untilThePoll() throws {
+    defer { clean() }
     try append("app.db-wal")
-    #expect(watch.takeEvents(now: time))
-    #expect(watch.nextLook == time + gaps[0])
+    #expect(watch.takeEvents(now: now))
+    let all = lookThrough(watch)
+    for interval in [.milliseconds(10), .milliseconds(512), .seconds(1)] as [Duration] {
+      let polled = DatabaseWatch(path: path, pollInterval: interval)
+      polled.beginLooks(now: now)
+      #expect(lookThrough(polled) == all.filter { $0 < interval })
+    }
+    #expect(all.contains { $0 >= .seconds(1) })
   }
 
   @Test("the file is the same until another one stands there, or none")
@@ -115,7 +136,7 @@ struct DatabaseWatchTests {
   @Test("where the folder cannot be watched there is no descriptor and no event, and the poll goes on")
   func blind() {
     defer { clean() }
-    let blind = DatabaseWatch(path: folder + "/none/app.db")
+    let blind = DatabaseWatch(path: folder + "/none/app.db", pollInterval: .seconds(1))
     #expect(blind.descriptor == -1)
     #expect(!blind.takeEvents(now: now))
     #expect(blind.file == .missing)
