@@ -33,8 +33,8 @@ enum KeyFile {
     guard count <= limit else {
       throw fault(path, origin, "is larger than 64 KiB: that is no signing key")
     }
-    content.removeLast(content.count - count)
-    return content
+    // Only what was read: a key is kept for as long as the worker runs.
+    return Array(content[..<count])
   }
 
   /// Where a path leads when every link is followed; nil when it leads nowhere.
