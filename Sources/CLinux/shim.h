@@ -44,3 +44,17 @@ static inline int nudged_volume(const char *path, long long *type, long long *fr
   *free_bytes = (long long)status.f_bavail * status.f_frsize;
   return 0;
 }
+
+#include <link.h>
+
+// The beginning of struct dl_phdr_info, which link.h has for GNU's own dialect of C only.
+struct nudged_object {
+  ElfW(Addr) base;
+  const char *name;
+  const ElfW(Phdr) *headers;
+  ElfW(Half) header_count;
+};
+
+// The program and each of its libraries in turn (dl_iterate_phdr(3)).
+extern int nudged_each_object(int (*body)(struct nudged_object *object, size_t size, void *context), void *context)
+  __asm__("dl_iterate_phdr");

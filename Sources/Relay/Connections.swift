@@ -17,6 +17,7 @@ extension Wheel {
           countEarlyEnd(of: link, host)
         } else if !link.wasOpened, link.connection.phase == .open {
           link.wasOpened = true
+          holdsProgram = true
           log.info("connected", ["host": host.name, "address": link.connection.peerAddress ?? "-"])
         }
       }

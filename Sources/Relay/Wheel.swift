@@ -54,8 +54,10 @@ package final class Wheel {
   /// anew.
   var wantsRescan = false
   var rescanAllowedAt: ContinuousClock.Instant
-  /// Something was claimed since memory was given back last.
-  var holdsMemory = false
+  /// Something was claimed since memory was given back last; so does a start leave some.
+  var holdsMemory = true
+  /// The program was started, or a connection made, since its pages were given back last.
+  var holdsProgram = true
   /// When an answer or a claim happened last.
   var lastProgress: ContinuousClock.Instant
   /// When the worker gives up waiting for answers; nil while it runs.
@@ -266,6 +268,11 @@ package final class Wheel {
     holdsMemory = false
     store.releaseMemory()
     malloc_trim(0)
+    // A start and a handshake read far more of the program than nudges do, and that would stay for good. Not after
+    // each burst: the next nudge has to fetch its own part again, and is later by a tenth of a millisecond.
+    guard holdsProgram else { return }
+    holdsProgram = false
+    ProgramPages.giveBack()
   }
 
   func lookForCommits() {
