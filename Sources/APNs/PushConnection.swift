@@ -140,6 +140,9 @@ package final class PushConnection {
     connection.takeEnded { body(PushEnd($0)) }
   }
 
+  /// Frees the memory that a burst of pushes has left, once all of them have ended.
+  package func releaseMemory() { connection.releaseMemory() }
+
   /// Takes no new request; closes when those in flight have ended.
   package func retire() { connection.retire() }
 

@@ -135,6 +135,9 @@ package final class Connection {
   /// Calls `body` once for each ended stream; it must not call the connection.
   package func takeEnded(_ body: (borrowing EndedStream) -> Void) { session?.takeEnded(body) }
 
+  /// Frees the memory that a burst of requests has left, once all of them have ended.
+  package func releaseMemory() { session?.releaseMemory() }
+
   /// Sends a PING unless one is out; without an answer in `pingTimeout` the connection closes.
   package func probe(now: ContinuousClock.Instant) {
     guard phase == .open || phase == .retired else { return }

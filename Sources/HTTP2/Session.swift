@@ -201,5 +201,8 @@ package final class Session {
     unsafe state.pointee.ended.removeSubrange(0..<count)
   }
 
+  /// Frees the memory that a burst of requests has left, once all of them have ended.
+  package func releaseMemory() { unsafe state.pointee.releaseSlots() }
+
   static func words(_ code: Int32) -> String { unsafe String(cString: nghttp2_strerror(code)) }
 }

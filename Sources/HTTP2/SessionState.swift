@@ -62,6 +62,13 @@ struct SessionState: ~Copyable {
     return index
   }
 
+  /// Frees the slots, unless one is in use.
+  mutating func releaseSlots() {
+    guard free.count == slots.count else { return }
+    slots = []
+    free = []
+  }
+
   mutating func discardStaged() {
     for index in staged {
       slots[index].release()

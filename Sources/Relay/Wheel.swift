@@ -262,10 +262,17 @@ package final class Wheel {
     return nil
   }
 
-  /// Gives back what a burst has left in caches and in the allocator, once it is over.
+  /// Gives back what a burst has left in tables, in caches and in the allocator, once it is over.
   private func giveBackMemory() {
-    guard holdsMemory, dispatch.inFlight.isEmpty, now - lastProgress > .seconds(2) else { return }
+    guard holdsMemory, dispatch.inFlight.isEmpty, finishes.isEmpty, now - lastProgress > .seconds(2) else {
+      return
+    }
     holdsMemory = false
+    finishes = []
+    _ = dispatch.inFlight.removeAll()
+    for host in dispatch.hosts {
+      for link in host.links { link.connection.releaseMemory() }
+    }
     store.releaseMemory()
     malloc_trim(0)
     // A start and a handshake read far more of the program than nudges do, and that would stay for good. Not after

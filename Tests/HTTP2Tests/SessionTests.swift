@@ -155,6 +155,28 @@ struct SessionAnswerTests {
     }
   }
 
+  @Test("frees the slots of a burst when all of it has ended and was taken, not before")
+  func releaseMemory() throws {
+    let peer = try Peer()
+    peer.submit([1, 2, 3])
+    peer.send(.status(200, 1, end: true), .status(200, 3, end: true))
+    #expect(peer.ended().map(\.tag) == [1, 2])
+    peer.session.releaseMemory()
+    peer.send(.status(410, 5, end: true))
+    peer.session.releaseMemory()
+    let last = peer.ended()
+    #expect(last.map(\.tag) == [3])
+    #expect(last.map(\.status) == [410])
+    peer.session.releaseMemory()
+    // The one that was freed last would come first.
+    #expect(peer.session.stage(tag: 4) { $0.path.append(contentsOf: "/4".utf8) } == 0)
+    peer.session.releaseMemory()
+    peer.session.submitStaged(now: peer.now)
+    peer.drain()
+    peer.send(.status(200, 7, end: true))
+    #expect(peer.ended().map(\.tag) == [4])
+  }
+
   @Test("does not mix the answer of one request into the next of the slot")
   func slotReuse() throws {
     let peer = try Peer(maximumStreams: 1)
