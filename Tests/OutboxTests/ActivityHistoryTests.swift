@@ -50,6 +50,7 @@ struct ActivityHistoryTests {
   private final class History {
     static let phones = ["one", "two"]
     let world: World
+    let turn: Turn
     var events: [Event]
     var sent: [Seen] = []
     var inFlight: [Int] = []
@@ -67,10 +68,7 @@ struct ActivityHistoryTests {
         delete from nudge_activity; update nudge_worker set low_water_attempt_id = 0
         """)
       try world.restart()
-      for phone in History.phones {
-        try world.registerActivity(
-          phone, kind: "activity_start", scope: "Turn", token: World.token("start " + phone))
-      }
+      turn = try Turn(History.phones, in: world)
     }
 
     func run() throws {
@@ -82,22 +80,13 @@ struct ActivityHistoryTests {
       try finish()
     }
 
-    private func row(_ kind: String, device: String? = nil) throws {
-      let device = device.map { "'\($0)'" } ?? "null"
-      try world.sql(
-        """
-        insert into nudge_outbox (created_at, title, kind, activity_id, attributes_type, device_id)
-        values (\(world.now), 'Working', 'activity_\(kind)', 'turn', 'Turn', \(device))
-        """)
-    }
-
     private func apply(_ event: Event) throws {
       world.now += 1
       switch event {
-      case .start: try row("start")
-      case .update: try row("update")
-      case .end: try row("end")
-      case .updateOfOne: try row("update", device: "one")
+      case .start: try turn.row("start")
+      case .update: try turn.row("update")
+      case .end: try turn.row("end")
+      case .updateOfOne: try turn.row("update", ["device_id": "'one'"])
       case .register: for phone in History.phones { try register(phone) }
       case .rotate: try register("two")
       case .accepted: try answer(.accepted)
@@ -105,8 +94,7 @@ struct ActivityHistoryTests {
       case .deadToken: try answer(.deadToken)
       case .unanswered: try answer(.unanswered)
       case .restart:
-        try world.restart()
-        _ = try world.recover()
+        try turn.restart()
         for index in inFlight { sent[index].outcome = .interrupted }
         inFlight = []
       case .back: world.now -= 100_000
@@ -116,7 +104,7 @@ struct ActivityHistoryTests {
 
     private func register(_ phone: String) throws {
       tokens += 1
-      try world.registerActivity(phone, token: World.token("\(phone) \(tokens)"))
+      try turn.adopt(phone, token: World.token("\(phone) \(tokens)"))
     }
 
     /// The first request that is on its way ends.

@@ -128,15 +128,12 @@ struct AddressBookTests {
     "what a claim has written about a Live Activity holds in the next one: no older state follows a newer one"
   )
   func activity() throws {
-    try world.register("phone", token: "aa", environment: "production")
-    try world.registerActivity("phone", token: "bb")
+    let turn = try Turn(in: world)
+    try turn.adopt()
     try world.sql("update nudge_token set proven_at = registered_at")
-    let update: KeyValuePairs = ["kind": "'activity_update'", "activity_id": "'turn'"]
     try world.sql("begin")
-    let older = try world.nudge([
-      "kind": "'activity_update'", "activity_id": "'turn'", "not_before_at": "\(world.now + 5000)",
-    ])
-    let newer = try world.nudge(update)
+    let older = try turn.row("update", ["not_before_at": "\(world.now + 5000)"])
+    let newer = try turn.row("update")
     try world.sql("commit")
     let first = try world.turn(["production": 1])
     #expect(first.map(\.nudge) == [newer])

@@ -110,4 +110,32 @@ struct HostileRowTests {
     #expect(try world.drain(["production": 2, "sandbox": 2]).isEmpty)
     #expect(try world.state(nudge) == "attempted")
   }
+
+  @Test(
+    "an activity id that is none is said",
+    arguments: [
+      ("null", "activity_id is NULL: give every nudge of one activity the same id"),
+      ("''", "activity_id is not a text, or empty"), ("x'61'", "activity_id is not a text, or empty"),
+      ("'a' || char(0) || 'b'", "activity_id has a NUL byte"),
+    ])
+  func activityID(value: String, words: String) throws {
+    let turn = try Turn()
+    for kind in ["start", "update", "end"] {
+      let id = try turn.row(kind)
+      try turn.world.sql("update nudge_outbox set activity_id = \(value) where id = \(id)")
+      #expect(try turn.play().isEmpty)
+      #expect(try turn.fate(id) == "invalid: " + words)
+    }
+  }
+
+  @Test("dates in seconds are said", arguments: ["stale_at", "dismiss_at"])
+  func seconds(column: String) throws {
+    let turn = try Turn()
+    try turn.adopt()
+    let id = try turn.row("end", [column: "1800000000"])
+    #expect(try turn.play().isEmpty)
+    #expect(
+      try turn.world.detail(id)
+        == "\(column) looks like seconds, but times are milliseconds since 1970: multiply by 1000")
+  }
 }

@@ -41,7 +41,9 @@ final class World {
 
   /// Inserts a nudge made now; `columns` beyond `created_at` and `title`, e.g. `"device_id": "'phone-1'"`.
   @discardableResult
-  func nudge(_ columns: KeyValuePairs<String, String> = [:]) throws -> Int64 {
+  func nudge(_ columns: KeyValuePairs<String, String> = [:]) throws -> Int64 { try nudge(Array(columns)) }
+
+  func nudge(_ columns: [(key: String, value: String)]) throws -> Int64 {
     let names = ["created_at", "title"].filter { name in !columns.contains { $0.key == name } }
     let values = names.map { $0 == "title" ? "'Done'" : "\(now)" }
     try backend.execute(
