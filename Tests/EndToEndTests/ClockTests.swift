@@ -4,60 +4,40 @@ import Testing
 
 @Suite("Clocks that are set")
 struct ClockTests {
-  /// The worker under Debian's `faketime`: its wall clock is that of the machine plus what the file "clock" says;
-  /// the monotonic clocks are real, or go along with it, as no kernel lets them.
-  private func worker(_ s: Scenario, _ peer: TestPeer, allClocks: Bool = false) throws -> Child {
-    try set(s, "+0")
-    var environment: [String: String] = [:]
-    environment["LD_PRELOAD"] = try Self.library()
-    environment["FAKETIME_TIMESTAMP_FILE"] = s.path("clock")
-    environment["FAKETIME_NO_CACHE"] = "1"
-    environment["FAKETIME_DONT_FAKE_MONOTONIC"] = allClocks ? "0" : "1"
-    return try s.start(["run"] + s.settings(production: peer), environment: environment)
-  }
-
-  private static func library() throws -> String {
-    for machine in ["x86_64", "aarch64"] {
-      let path = "/usr/lib/\(machine)-linux-gnu/faketime/libfaketime.so.1"
-      if FileManager.default.fileExists(atPath: path) { return path }
-    }
-    throw Failure("faketime is not installed: run `make deps`")
-  }
-
-  /// Sets the worker's clock off by `step`, e.g. `-3600` seconds or `+1d`.
-  private func set(_ s: Scenario, _ step: String) throws {
-    try (step + "\n").write(toFile: s.path("clock"), atomically: true, encoding: .utf8)
-  }
-
   private let hour: Int64 = 3_600_000
+
+  /// A phone, a peer for it, and a worker between them by a clock that can be set.
+  private func start(
+    _ s: Scenario, _ script: PeerScript = PeerScript(), allClocks: Bool = false
+  ) async throws -> (TestPeer, ShiftedClock, Child) {
+    let peer = try await s.peer(.python, script)
+    try s.backend.register("phone-1", token: token(1))
+    let clock = try ShiftedClock(in: s, isMonotonicToo: allClocks)
+    return (peer, clock, try clock.worker(s.settings(production: peer)))
+  }
 
   @Test(
     "an hour back while idle: a new row still goes within seconds, and deferred rows keep their time",
     arguments: [false, true])
   func back(allClocks: Bool) async throws {
     try await scenario { s in
-      let peer = try await s.peer()
-      try s.backend.register("phone-1", token: token(1))
-      let worker = try worker(s, peer, allClocks: allClocks)
-      let first = try s.backend.nudge(["title": "first"])
-      try await s.backend.settled(first)
-      try set(s, "-3600")
+      let (peer, clock, worker) = try await start(s, allClocks: allClocks)
+      try await s.backend.send(["title": "first"])
+      try clock.set(seconds: -3600)
       // Idle for more than the slow poll, as in life.
       try await Task.sleep(for: .milliseconds(1500))
       #expect(worker.isRunning)
       // For the worker these lie an hour and more ahead; nothing may depend on that but not_before_at.
       let at = now()
-      let second = try s.backend.nudge(["title": "second"])
-      try await s.backend.settled(second, within: .seconds(10))
-      let dated = try s.backend.nudge(["title": "dated", "not_before_at": .integer(at - hour + 2000)])
-      try await s.backend.settled(dated, within: .seconds(10))
+      try await s.backend.send(["title": "second"], within: .seconds(10))
+      try await s.backend.send(
+        ["title": "dated", "not_before_at": .integer(at - hour + 2000)], within: .seconds(10))
       let later = try s.backend.nudge(["title": "later", "not_before_at": .integer(at)])
       try await Task.sleep(for: .milliseconds(1500))
       #expect(try s.backend.state(later) == "pending")
-      try set(s, "+0")
+      try clock.set(seconds: 0)
       try await s.backend.settled(later, within: .seconds(10))
-      #expect(
-        try peer.requests().map { $0.alert["title"] as? String } == ["first", "second", "dated", "later"])
+      #expect(try peer.titles() == ["first", "second", "dated", "later"])
     }
   }
 
@@ -66,11 +46,8 @@ struct ClockTests {
     arguments: [false, true])
   func forward(allClocks: Bool) async throws {
     try await scenario { s in
-      let peer = try await s.peer()
-      try s.backend.register("phone-1", token: token(1))
-      let worker = try worker(s, peer, allClocks: allClocks)
-      let first = try s.backend.nudge(["title": "first"])
-      try await s.backend.settled(first)
+      let (peer, clock, worker) = try await start(s, allClocks: allClocks)
+      try await s.backend.send(["title": "first"])
       let deferred = try (1...5).map {
         try s.backend.nudge([
           "title": .text("\($0)"), "not_before_at": .integer(now(plus: 24 * hour - 60_000)),
@@ -81,19 +58,17 @@ struct ClockTests {
         "expires_at": .integer(now(plus: 3 * hour)),
       ])
       let far = try s.backend.nudge(["title": "far", "not_before_at": .integer(now(plus: 48 * hour))])
-      try set(s, "+1d")
+      try clock.set(seconds: 24 * 3600)
       for id in deferred { try await s.backend.settled(id, within: .seconds(10)) }
       try await s.backend.settled(lapsed, as: "expired", within: .seconds(10))
       let used = try processorTime(worker.pid)
       try await Task.sleep(for: .seconds(3))
       #expect(try processorTime(worker.pid) - used < .milliseconds(300))
       #expect(try s.backend.state(far) == "pending")
-      let titles = try peer.requests().map { $0.alert["title"] as? String }
-      #expect(titles == ["first", "1", "2", "3", "4", "5"])
+      #expect(try peer.titles() == ["first", "1", "2", "3", "4", "5"])
       // Back again: nothing fires a second time.
-      try set(s, "+0")
-      let last = try s.backend.nudge(["title": "last"])
-      try await s.backend.settled(last, within: .seconds(10))
+      try clock.set(seconds: 0)
+      try await s.backend.send(["title": "last"], within: .seconds(10))
       #expect(try peer.requests().count == 7)
     }
   }
@@ -101,17 +76,14 @@ struct ClockTests {
   @Test("a pause of a device is a length of time: setting the clock back does not make it longer")
   func pauses() async throws {
     try await scenario { s in
-      let peer = try await s.peer(
-        .python, PeerScript(rules: [Rule(forToken: 1, [.answer(429, reason: "TooManyRequests")])]))
-      try s.backend.register("phone-1", token: token(1))
-      let worker = try worker(s, peer)
-      let first = try s.backend.nudge(["title": "first"])
-      try await s.backend.settled(first)
-      try await eventually("the device is paused") { worker.errors.contains("device throttled") }
+      let (peer, clock, worker) = try await start(
+        s, PeerScript(rules: [Rule(forToken: 1, [.answer(429, reason: "TooManyRequests")])]))
+      try await s.backend.send(["title": "first"])
+      try await worker.says("device throttled")
       let second = try s.backend.nudge(["title": "second"])
       try await Task.sleep(for: .milliseconds(500))
       #expect(try s.backend.state(second) == "pending")
-      try set(s, "-3600")
+      try clock.set(seconds: -3600)
       try await s.backend.settled(second, within: .seconds(90))
       let requests = try peer.requests()
       try #require(requests.count == 2)
@@ -122,13 +94,10 @@ struct ClockTests {
   @Test("an hour back: the provider token lies in the future and is minted anew")
   func providerToken() async throws {
     try await scenario { s in
-      let peer = try await s.peer()
-      try s.backend.register("phone-1", token: token(1))
-      _ = try worker(s, peer)
-      for (number, step) in ["+0", "+0", "-3600", "-3600", "+0"].enumerated() {
-        try set(s, step)
-        let id = try s.backend.nudge(["title": .text("\(number)")])
-        try await s.backend.settled(id)
+      let (peer, clock, _) = try await start(s)
+      for (number, step) in [0, 0, -3600, -3600, 0].enumerated() {
+        try clock.set(seconds: step)
+        try await s.backend.send(["title": .text("\(number)")])
       }
       let tokens = try peer.requests().map { $0.header("authorization") ?? "" }
       try #require(tokens.count == 5)
@@ -150,8 +119,7 @@ struct ClockTests {
       let first = try s.backend.nudge(["title": "first"])
       for id in [first, later] { try await s.backend.settled(id) }
       try await s.backend.settled(old, as: "expired")
-      let requests = try peer.requests()
-      #expect(requests.map { $0.alert["title"] as? String } == ["first", "later"])
+      #expect(try peer.titles() == ["first", "later"])
       let attempt = try #require(try s.backend.attempts(later).first)
       let started = try #require(attempt["started_at"].integer)
       #expect(started >= due && started < due + 10_000)

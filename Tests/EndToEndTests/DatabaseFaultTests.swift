@@ -19,8 +19,20 @@ struct DatabaseFaultTests {
     try file.write(contentsOf: data)
   }
 
+  private func zero(page: UInt64, of path: String) throws {
+    try overwrite(path, at: (page - 1) * 4096, with: Data(count: 4096))
+  }
+
   private func errorLines(_ child: Child) -> [Substring] {
     child.errors.split(separator: "\n").filter { $0.contains("level=error") || $0.hasPrefix("nudged") }
+  }
+
+  /// The worker gives up with `code`, and says why in one line.
+  private func expectEnd(
+    _ worker: Child, code: Int32, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    #expect(try await worker.wait() == .code(code), "\(worker.errors)", sourceLocation: sourceLocation)
+    #expect(errorLines(worker).count == 1, "\(worker.errors)", sourceLocation: sourceLocation)
   }
 
   private func rootPage(_ s: Scenario, of table: String) throws -> UInt64 {
@@ -41,8 +53,8 @@ struct DatabaseFaultTests {
   private func damage(_ damage: Damage, _ database: String, outbox: UInt64, tokens: UInt64) throws {
     let size = try bytes(database).count
     switch damage {
-    case .outboxRoot: try overwrite(database, at: (outbox - 1) * 4096, with: Data(count: 4096))
-    case .tokenRoot: try overwrite(database, at: (tokens - 1) * 4096, with: Data(count: 4096))
+    case .outboxRoot: try zero(page: outbox, of: database)
+    case .tokenRoot: try zero(page: tokens, of: database)
     case .noise:
       try overwrite(database, at: 0, with: Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ 7) }))
     case .half: truncate(database, size / 2)
@@ -63,8 +75,7 @@ struct DatabaseFaultTests {
       try damage(kind, s.database, outbox: outbox, tokens: tokens)
       let before = try bytes(s.database)
       let worker = try s.worker(production: peer)
-      #expect(try await worker.wait() == .code(65), "\(worker.errors)")
-      #expect(errorLines(worker).count == 1, "\(worker.errors)")
+      try await expectEnd(worker, code: 65)
       #expect(worker.errors.contains(s.database))
       #expect(try bytes(s.database) == before)
       #expect(try peer.requests().isEmpty)
@@ -80,11 +91,10 @@ struct DatabaseFaultTests {
       try s.backend.run("pragma wal_checkpoint(truncate)")
       try s.backend.run("insert into message (text) values ('only in the log')")
       s.backend.end()
-      try overwrite(s.database, at: (outbox - 1) * 4096, with: Data(count: 4096))
+      try zero(page: outbox, of: s.database)
       let before = (try bytes(s.database), try bytes(s.database + "-wal"))
       let worker = try s.worker(production: peer)
-      #expect(try await worker.wait() == .code(65), "\(worker.errors)")
-      #expect(errorLines(worker).count == 1, "\(worker.errors)")
+      try await expectEnd(worker, code: 65)
       #expect(try bytes(s.database) == before.0)
       #expect(try bytes(s.database + "-wal") == before.1)
     }
@@ -97,24 +107,22 @@ struct DatabaseFaultTests {
       let peer = try await s.peer()
       try s.backend.register("phone-1", token: token(1))
       let worker = try s.worker(production: peer)
-      let first = try s.backend.nudge()
-      try await s.backend.settled(first)
+      try await s.backend.send()
       let index = try rootPage(s, of: "nudge_outbox_undated")
       if journal == "wal" { try s.backend.run("pragma wal_checkpoint(truncate)") }
-      try overwrite(s.database, at: (index - 1) * 4096, with: Data(count: 4096))
+      try zero(page: index, of: s.database)
       // A commit that has nothing to do with the damage makes the worker read the file again.
       try s.backend.run("insert into message (text) values ('a record')")
       let before = try bytes(s.database)
-      #expect(try await worker.wait() == .code(65), "\(worker.errors)")
-      #expect(errorLines(worker).count == 1, "\(worker.errors)")
+      try await expectEnd(worker, code: 65)
       #expect(try bytes(s.database) == before)
       #expect(try peer.requests().count == 1)
     }
   }
 
-  /// A second database beside the first: the same tables and device, no rows.
-  private func makeCopy(_ s: Scenario) throws -> String {
-    let copy = s.path("new.db")
+  /// A copy of the database as it is now, beside it.
+  private func makeCopy(_ s: Scenario, _ name: String = "new.db") throws -> String {
+    let copy = s.path(name)
     let result = try runToEnd(
       [try Paths.program("sqlite3"), s.database, ".backup '\(copy)'"], folder: s.folder)
     try #require(result.exit == .code(0), "\(result.errors)")
@@ -130,23 +138,18 @@ struct DatabaseFaultTests {
       try s.backend.register("phone-1", token: token(1))
       let copy = try makeCopy(s)
       let worker = try s.worker(production: peer)
-      let sent = try s.backend.nudge(["title": "sent"])
-      try await s.backend.settled(sent)
+      try await s.backend.send(["title": "sent"])
       try s.backend.nudge(["title": "old", "not_before_at": .integer(now(plus: 4000))])
       s.backend.end()
       // In WAL mode the worker's own connection leaves -wal and -shm of the old file beside the new one.
       #expect(FileManager.default.fileExists(atPath: s.database + "-wal") == (journal == "wal"))
       try #require(rename(copy, s.database) == 0)
-      try await eventually("the worker serves the new file", state: { worker.errors }) {
-        worker.errors.components(separatedBy: "worker started").count == 3
-      }
+      try await worker.says("worker started", times: 2)
       let new = try Backend(database: s.database, folder: s.folder)
-      defer { new.end() }
       #expect(try new.states() == [:])
-      let id = try new.nudge(["title": "new"])
-      try await new.settled(id)
+      try await new.send(["title": "new"])
       try await Task.sleep(for: .seconds(4))
-      #expect(try peer.requests().map { $0.alert["title"] as? String } == ["sent", "new"])
+      #expect(try peer.titles() == ["sent", "new"])
       #expect(try new.value("pragma integrity_check") == "ok")
       #expect(worker.isRunning)
     }
@@ -162,20 +165,15 @@ struct DatabaseFaultTests {
       try #require(symlink(s.database, link) == 0)
       let settings = s.settings(production: peer).map { $0 == s.database ? link : $0 }
       let worker = try s.start(["run"] + settings)
-      let sent = try s.backend.nudge(["title": "sent"])
-      try await s.backend.settled(sent)
+      try await s.backend.send(["title": "sent"])
       try s.backend.nudge(["title": "old", "not_before_at": .integer(now(plus: 3000))])
       try #require(symlink(copy, s.path("next")) == 0)
       try #require(rename(s.path("next"), link) == 0)
-      try await eventually("the worker serves the new file", state: { worker.errors }) {
-        worker.errors.components(separatedBy: "worker started").count == 3
-      }
+      try await worker.says("worker started", times: 2)
       let new = try Backend(database: copy, folder: s.folder)
-      defer { new.end() }
-      let id = try new.nudge(["title": "new"])
-      try await new.settled(id)
+      try await new.send(["title": "new"])
       try await Task.sleep(for: .seconds(3))
-      #expect(try peer.requests().map { $0.alert["title"] as? String } == ["sent", "new"])
+      #expect(try peer.titles() == ["sent", "new"])
       #expect(try s.backend.states() == ["attempted": 1, "pending": 1])
       #expect(try s.backend.value("pragma integrity_check") == "ok")
     }
@@ -189,23 +187,17 @@ struct DatabaseFaultTests {
       let copy = try makeCopy(s)
       try s.backend.nudge(["title": "old", "not_before_at": .integer(now(plus: 3000))])
       let worker = try s.worker(production: peer)
-      try await eventually("the worker runs") { worker.errors.contains("worker started") }
+      try await worker.says("worker started")
       try #require(rename(copy, s.database) == 0)
-      try await eventually("the worker says what it waits for", state: { worker.errors }) {
-        worker.errors.contains("\(s.database)-wal")
-      }
+      try await worker.says("\(s.database)-wal")
       try await Task.sleep(for: .seconds(4))
       #expect(try peer.requests().isEmpty)
       #expect(errorLines(worker).count == 1, "\(worker.errors)")
       s.backend.end()
-      try await eventually("the log of the old file is gone", state: { worker.errors }) {
-        worker.errors.components(separatedBy: "worker started").count == 3
-      }
+      try await worker.says("worker started", times: 2)
       let new = try Backend(database: s.database, folder: s.folder)
-      defer { new.end() }
-      let id = try new.nudge(["title": "new"])
-      try await new.settled(id)
-      #expect(try peer.requests().map { $0.alert["title"] as? String } == ["new"])
+      try await new.send(["title": "new"])
+      #expect(try peer.titles() == ["new"])
     }
   }
 
@@ -217,11 +209,9 @@ struct DatabaseFaultTests {
       let peer = try await s.peer()
       try s.backend.register("phone-1", token: token(1))
       let worker = try s.worker(production: peer)
-      let first = try s.backend.nudge()
-      try await s.backend.settled(first)
+      try await s.backend.send()
       try #require(unlink(s.database) == 0)
-      #expect(try await worker.wait() == .code(66), "\(worker.errors)")
-      #expect(errorLines(worker).count == 1, "\(worker.errors)")
+      try await expectEnd(worker, code: 66)
       #expect(worker.errors.contains("\(s.database) was deleted"))
       #expect(try peer.requests().count == 1)
       #expect(!FileManager.default.fileExists(atPath: s.database))
@@ -233,7 +223,7 @@ struct DatabaseFaultTests {
     try await scenario(journal: "delete") { s in
       let peer = try await s.peer()
       let worker = try s.worker(production: peer)
-      try await eventually("the worker runs") { worker.errors.contains("worker started") }
+      try await worker.says("worker started")
       // Both steps at once: no moment without a file.
       try FileManager.default.createDirectory(atPath: s.path("folder"), withIntermediateDirectories: false)
       let result = try runToEnd(
@@ -244,8 +234,7 @@ struct DatabaseFaultTests {
           s.path("folder"), s.database,
         ], folder: s.folder)
       try #require(result.exit == .code(0))
-      #expect(try await worker.wait() == .code(74), "\(worker.errors)")
-      #expect(errorLines(worker).count == 1, "\(worker.errors)")
+      try await expectEnd(worker, code: 74)
       #expect(worker.errors.contains("\(s.database) is a directory"))
     }
   }
@@ -260,16 +249,13 @@ struct DatabaseFaultTests {
       let copy = try makeCopy(s)
       let worker = try s.worker(production: peer)
       for number in 1...3 {
-        let id = try s.backend.nudge(["title": .text("old \(number)")])
-        try await s.backend.settled(id)
+        try await s.backend.send(["title": .text("old \(number)")])
       }
       try restore(copy, s)
-      let id = try s.backend.nudge(["title": "new"])
+      let id = try await s.backend.send(["title": "new"])
       #expect(id == 1)
-      try await s.backend.settled(id)
       #expect(try s.backend.outcomes(id) == ["accepted"])
-      #expect(
-        try peer.requests().map { $0.alert["title"] as? String } == ["old 1", "old 2", "old 3", "new"])
+      #expect(try peer.titles() == ["old 1", "old 2", "old 3", "new"])
       #expect(worker.isRunning)
     }
   }
@@ -285,17 +271,14 @@ struct DatabaseFaultTests {
       // One attempt of the copy was in flight when it was made.
       try s.backend.run("update nudge_attempt set outcome = null, finished_at = null where id = 10")
       try s.backend.run("update nudge_worker set low_water_attempt_id = 10")
-      let full = s.path("full.db")
-      _ = try runToEnd([try Paths.program("sqlite3"), s.database, ".backup '\(full)'"], folder: s.folder)
+      let full = try makeCopy(s, "full.db")
       try restore(empty, s)
       let worker = try s.worker(production: peer)
-      try await eventually("the worker runs") { worker.errors.contains("worker started") }
-      let first = try s.backend.nudge(["title": "first"])
-      try await s.backend.settled(first)
+      try await worker.says("worker started")
+      try await s.backend.send(["title": "first"])
       try restore(full, s)
-      let id = try s.backend.nudge(["title": "behind"])
+      let id = try await s.backend.send(["title": "behind"])
       #expect(id == 11)
-      try await s.backend.settled(id)
       #expect(try s.backend.outcomes(id) == ["accepted"])
       #expect(try s.backend.outcomes(10) == ["interrupted"])
       #expect(try peer.requests().count == 12)

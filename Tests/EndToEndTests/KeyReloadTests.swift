@@ -4,32 +4,6 @@ import Testing
 
 @Suite("Key reload")
 struct KeyReloadTests {
-  /// Requires that `request` was signed with the key whose public half is in `file`, in the word of another library;
-  /// returns its key id.
-  @discardableResult
-  private func verify(_ request: TestPeer.Event, by file: String, in s: Scenario) throws -> String {
-    struct Token: Decodable { let header: [String: String] }
-    let bearer = try #require(request.header("authorization")?.dropFirst("bearer ".count))
-    let result = try runToEnd(
-      [Paths.python, "\(Paths.peers)/verify_token.py", file], folder: s.folder, input: String(bearer))
-    #expect(result.exit == .code(0), "\(result.output)\(result.errors)")
-    return try JSONDecoder().decode(Token.self, from: Data(result.output.utf8)).header["kid"] ?? "none"
-  }
-
-  /// A worker whose `--key-file` is `file`, with other settings as ever.
-  private func worker(
-    _ s: Scenario, _ peer: TestPeer, key file: String, _ more: [String] = [],
-    environment: [String: String] = [:]
-  ) throws -> Child {
-    try s.start(
-      [
-        "run", "--database", s.database, "--ca-file", s.credentials.authority, "--team-id",
-        Credentials.teamID,
-        "--production-url", peer.url, "--sandbox-url", "https://127.0.0.1:1", "--log-level", "debug",
-        "--production-key-file", file,
-      ] + more, environment: environment)
-  }
-
   private func copy(_ from: String, to: String) throws {
     // Written beside and renamed, as deployment tools do.
     try FileManager.default.copyItem(atPath: from, toPath: to + ".new")
@@ -49,21 +23,14 @@ struct KeyReloadTests {
     }
   }
 
-  private func send(_ s: Scenario) async throws {
-    try await s.backend.settled(try s.backend.nudge())
-  }
-
   @Test(
     "a file that is renamed over the old one, written over, or reread at SIGHUP signs the next request",
     arguments: ["rename", "write", "signal"])
   func replaced(how: String) async throws {
     try await scenario { s in
-      let peer = try await s.peer()
-      try s.backend.register("phone-1", token: token(1))
-      let file = s.path("key.p8")
-      try copy(s.credentials.providerKey, to: file)
-      let worker = try worker(s, peer, key: file, ["--production-key-id", Credentials.keyID])
-      try await send(s)
+      let signing = try await Signing(s)
+      let (file, worker) = (signing.file, signing.worker)
+      try await signing.send()
       switch how {
       case "write":
         try write(s.credentials.secondProviderKey, over: file)
@@ -72,31 +39,26 @@ struct KeyReloadTests {
         let elsewhere = s.path("elsewhere")
         try FileManager.default.createDirectory(atPath: elsewhere, withIntermediateDirectories: false)
         try FileManager.default.linkItem(atPath: file, toPath: "\(elsewhere)/key")
-        try await send(s)
+        try await signing.send()
         #expect(!worker.errors.contains("signing key"))
         try write(s.credentials.secondProviderKey, over: "\(elsewhere)/key")
         worker.signal(SIGHUP)
       default: try copy(s.credentials.secondProviderKey, to: file)
       }
-      try await eventually("the new key", state: { worker.errors }) {
-        worker.errors.contains("new signing key in use")
-      }
-      try await send(s)
-      let requests = try peer.requests()
-      let last = try #require(requests.last)
-      try verify(requests[0], by: s.credentials.providerPublicKey, in: s)
-      try verify(last, by: s.credentials.secondProviderPublicKey, in: s)
+      try await signing.takesNewKey()
+      try await signing.send()
+      let requests = try signing.peer.requests()
+      try signing.verify(requests[0], by: s.credentials.providerPublicKey)
+      try signing.verifyLast(by: s.credentials.secondProviderPublicKey)
       // A connection belongs to one key.
-      #expect(requests[0].connection != last.connection)
-      #expect(worker.errors.components(separatedBy: "new signing key").count == 2, "\(worker.errors)")
+      #expect(requests[0].connection != requests.last?.connection)
+      #expect(worker.lines("new signing key").count == 1, "\(worker.errors)")
     }
   }
 
   @Test("a link that is set to another key changes the key id with it, through a link to a folder as well")
   func links() async throws {
     try await scenario { s in
-      let peer = try await s.peer()
-      try s.backend.register("phone-1", token: token(1))
       let files = FileManager.default
       for (folder, key) in [("1", s.credentials.providerKey), ("2", s.credentials.secondProviderKey)] {
         try files.createDirectory(atPath: s.path("release-\(folder)"), withIntermediateDirectories: true)
@@ -105,55 +67,43 @@ struct KeyReloadTests {
         try link(URL(filePath: key).lastPathComponent, at: s.path("release-\(folder)/key.p8"))
       }
       try link("release-1", at: s.path("current"))
-      let worker = try worker(s, peer, key: s.path("current/key.p8"))
-      try await send(s)
+      let signing = try await Signing(s, file: s.path("current/key.p8"), keyID: nil)
+      try await signing.send()
+      #expect(try signing.verifyLast(by: s.credentials.providerPublicKey) == Credentials.keyID)
       try link("release-2", at: s.path("current"))
-      try await eventually("the new key", state: { worker.errors }) {
-        worker.errors.contains("new signing key in use")
-      }
-      try await send(s)
-      let requests = try peer.requests()
-      #expect(try verify(requests[0], by: s.credentials.providerPublicKey, in: s) == Credentials.keyID)
-      #expect(
-        try verify(requests[1], by: s.credentials.secondProviderPublicKey, in: s) == Credentials.secondKeyID)
+      try await signing.takesNewKey()
+      try await signing.send()
+      #expect(try signing.verifyLast(by: s.credentials.secondProviderPublicKey) == Credentials.secondKeyID)
       // And back, within the new folder.
       try files.copyItem(atPath: s.credentials.providerKey, toPath: s.path("AuthKey_\(Credentials.keyID).p8"))
       try link("../AuthKey_\(Credentials.keyID).p8", at: s.path("release-2/key.p8"))
-      try await eventually("the old key again", state: { worker.errors }) {
-        worker.errors.components(separatedBy: "new signing key in use").count == 3
-      }
-      try await send(s)
-      let last = try #require(try peer.requests().last)
-      #expect(try verify(last, by: s.credentials.providerPublicKey, in: s) == Credentials.keyID)
+      try await signing.worker.says("new signing key in use", times: 2)
+      try await signing.send()
+      #expect(try signing.verifyLast(by: s.credentials.providerPublicKey) == Credentials.keyID)
     }
   }
 
   @Test("what is in flight when SIGHUP comes is answered, and only the next request has the new key")
   func inFlight() async throws {
     try await scenario { s in
-      let peer = try await s.peer()
-      try s.backend.register("phone-1", token: token(1))
-      let file = s.path("key.p8")
-      try copy(s.credentials.providerKey, to: file)
-      let worker = try worker(s, peer, key: file, ["--production-key-id", Credentials.keyID])
-      try await send(s)
+      let signing = try await Signing(s)
+      let (peer, worker) = (signing.peer, signing.worker)
+      try await signing.send()
       try peer.script(PeerScript(rules: [Rule(connection: 1, [.hold(s.path("go")), .answer()])]))
       let held = try (1...20).map { try s.backend.nudge(["title": .text("held \($0)")]) }
       try await peer.waitForRequests(21)
-      try copy(s.credentials.secondProviderKey, to: file)
+      try copy(s.credentials.secondProviderKey, to: signing.file)
       worker.signal(SIGHUP)
-      try await eventually("the new key", state: { worker.errors }) {
-        worker.errors.contains("new signing key in use")
-      }
-      try await send(s)
+      try await signing.takesNewKey()
+      try await signing.send()
       #expect(try s.backend.count("select count(*) from nudge_attempt where outcome is null") == 20)
       try s.release("go")
       for id in held { try await s.backend.settled(id) }
       #expect(try s.backend.count("select count(*) from nudge_attempt where outcome = 'accepted'") == 22)
       let requests = try peer.requests()
       #expect(requests.count == 22)
-      try verify(requests[20], by: s.credentials.providerPublicKey, in: s)
-      try verify(requests[21], by: s.credentials.secondProviderPublicKey, in: s)
+      try signing.verify(requests[20], by: s.credentials.providerPublicKey)
+      try signing.verify(requests[21], by: s.credentials.secondProviderPublicKey)
       worker.signal(SIGTERM)
       #expect(try await worker.wait() == .code(0))
     }
@@ -162,15 +112,10 @@ struct KeyReloadTests {
   @Test("a bad new key keeps the old one and is said once, with file and fault; a good one after it is taken")
   func bad() async throws {
     try await scenario { s in
-      let peer = try await s.peer()
-      try s.backend.register("phone-1", token: token(1))
-      let file = s.path("key.p8")
-      try copy(s.credentials.providerKey, to: file)
       let manager = try ServiceManager(s.path("notify"))
-      let worker = try worker(
-        s, peer, key: file, ["--production-key-id", Credentials.keyID],
-        environment: ["NOTIFY_SOCKET": manager.name])
-      try await send(s)
+      let signing = try await Signing(s, environment: ["NOTIFY_SOCKET": manager.name])
+      let (file, worker) = (signing.file, signing.worker)
+      try await signing.send()
       let rsa = s.path("rsa.pem")
       _ = try runToEnd([try Paths.program("openssl"), "genrsa", "-out", rsa, "2048"], folder: s.folder)
       let faults: [(what: String, make: () throws -> Void)] = [
@@ -184,31 +129,27 @@ struct KeyReloadTests {
       ]
       for (count, fault) in faults.enumerated() {
         try fault.make()
-        try await eventually("\(fault.what) is said", state: { worker.errors }) {
-          errors(worker).count == count + 1
-        }
-        let line = try #require(errors(worker).last)
+        try await signing.refuses(times: count + 1)
+        let line = try #require(signing.refusals.last)
         #expect(line.contains(fault.what) && line.contains(file), "\(line)")
-        try await send(s)
+        try await signing.send()
       }
       // The same again says nothing; whoever asks is told.
       let reloads = manager.values("MONOTONIC_USEC").count
       try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: file)
       try await eventually("it has looked") { manager.values("MONOTONIC_USEC").count > reloads }
-      try await send(s)
-      #expect(errors(worker).count == faults.count)
+      try await signing.send()
+      #expect(signing.refusals.count == faults.count)
       worker.signal(SIGHUP)
-      try await eventually("the answer", state: { worker.errors }) {
-        errors(worker).count == faults.count + 1
+      try await signing.refuses(times: faults.count + 1)
+      for request in try signing.peer.requests() {
+        try signing.verify(request, by: s.credentials.providerPublicKey)
       }
-      for request in try peer.requests() { try verify(request, by: s.credentials.providerPublicKey, in: s) }
       try FileManager.default.removeItem(atPath: file)
       try copy(s.credentials.secondProviderKey, to: file)
-      try await eventually("the good key", state: { worker.errors }) {
-        worker.errors.contains("new signing key in use")
-      }
-      try await send(s)
-      try verify(try #require(try peer.requests().last), by: s.credentials.secondProviderPublicKey, in: s)
+      try await signing.takesNewKey()
+      try await signing.send()
+      try signing.verifyLast(by: s.credentials.secondProviderPublicKey)
       for key in [s.credentials.providerKey, s.credentials.secondProviderKey, rsa] {
         for line in try String(contentsOfFile: key, encoding: .utf8).split(separator: "\n")
         where line.count == 64 {
@@ -218,50 +159,37 @@ struct KeyReloadTests {
     }
   }
 
-  private func errors(_ worker: Child) -> [Substring] {
-    worker.errors.split(separator: "\n").filter { $0.contains("new signing key cannot be used") }
-  }
-
   @Test(
     "a key that its file's name contradicts is not taken, nor one without an id", arguments: [true, false])
   func contradiction(isIDGiven: Bool) async throws {
     try await scenario { s in
-      let peer = try await s.peer()
-      try s.backend.register("phone-1", token: token(1))
       let file = s.path("key.p8")
       try link(s.credentials.providerKey, at: file)
-      let worker = try worker(
-        s, peer, key: file, isIDGiven ? ["--production-key-id", Credentials.keyID] : [])
-      try await send(s)
+      let signing = try await Signing(s, file: file, keyID: isIDGiven ? Credentials.keyID : nil)
+      try await signing.send()
       if isIDGiven {
         try link(s.credentials.secondProviderKey, at: file)
       } else {
         try copy(s.credentials.secondProviderKey, to: file)
       }
-      try await eventually("it is said", state: { worker.errors }) { errors(worker).count == 1 }
-      #expect(
-        errors(worker)[0].contains(isIDGiven ? "--production-key-id says \(Credentials.keyID)" : "--key-id"))
-      try await send(s)
-      try verify(try peer.requests()[1], by: s.credentials.providerPublicKey, in: s)
+      try await signing.refuses(times: 1)
+      let words = isIDGiven ? "--production-key-id says \(Credentials.keyID)" : "--key-id"
+      #expect(signing.refusals[0].contains(words))
+      try await signing.send()
+      try signing.verifyLast(by: s.credentials.providerPublicKey)
     }
   }
 
   @Test("the same content again is no new key, and its provider token stays")
   func same() async throws {
     try await scenario { s in
-      let peer = try await s.peer()
-      try s.backend.register("phone-1", token: token(1))
-      let file = s.path("key.p8")
-      try copy(s.credentials.providerKey, to: file)
-      let worker = try worker(s, peer, key: file, ["--production-key-id", Credentials.keyID])
-      try await send(s)
-      try copy(s.credentials.providerKey, to: file)
-      worker.signal(SIGHUP)
-      try await eventually("the answer", state: { worker.errors }) {
-        worker.errors.contains("signing key is the same as before")
-      }
-      try await send(s)
-      let requests = try peer.requests()
+      let signing = try await Signing(s)
+      try await signing.send()
+      try copy(s.credentials.providerKey, to: signing.file)
+      signing.worker.signal(SIGHUP)
+      try await signing.worker.says("signing key is the same as before")
+      try await signing.send()
+      let requests = try signing.peer.requests()
       #expect(requests[0].header("authorization") == requests[1].header("authorization"))
       #expect(requests[0].connection == requests[1].connection)
     }
@@ -270,26 +198,20 @@ struct KeyReloadTests {
   @Test("a pause for refused credentials ends with a new key")
   func pause() async throws {
     try await scenario { s in
-      let peer = try await s.peer(
-        .python, PeerScript(rules: [Rule(times: 3, [.answer(403, reason: "InvalidProviderToken")])]))
-      try s.backend.register("phone-1", token: token(1))
-      let file = s.path("key.p8")
-      try copy(s.credentials.providerKey, to: file)
-      let worker = try worker(s, peer, key: file, ["--production-key-id", Credentials.keyID])
+      let signing = try await Signing(
+        s, PeerScript(rules: [Rule(times: 3, [.answer(403, reason: "InvalidProviderToken")])]))
       // Three pauses in a row: 5, 10 and 20 s. The last would outlast the test's patience.
       for number in 1...3 {
         try s.backend.nudge()
-        try await eventually("refusal \(number)", within: .seconds(30), state: { worker.errors }) {
-          worker.errors.components(separatedBy: "refuses our credentials").count == number + 1
-        }
+        try await signing.worker.says("refuses our credentials", times: number, within: .seconds(30))
       }
       let id = try s.backend.nudge()
       let start = ContinuousClock.now
-      try copy(s.credentials.secondProviderKey, to: file)
+      try copy(s.credentials.secondProviderKey, to: signing.file)
       try await s.backend.settled(id, within: .seconds(18))
       #expect(ContinuousClock.now - start < .seconds(18))
       #expect(try s.backend.outcomes(id) == ["accepted"])
-      try verify(try #require(try peer.requests().last), by: s.credentials.secondProviderPublicKey, in: s)
+      try signing.verifyLast(by: s.credentials.secondProviderPublicKey)
     }
   }
 
@@ -320,9 +242,7 @@ struct KeyReloadTests {
       ]
       let worker = try s.run(
         "worker", strace + [try Paths.nudged(), "run"] + s.settings(production: peer))
-      try await eventually("the answer", state: { worker.errors }) {
-        worker.errors.contains("signing key is the same as before")
-      }
+      try await worker.says("signing key is the same as before")
       worker.signal(SIGTERM)
       #expect(try await worker.wait() == .code(0))
     }

@@ -45,7 +45,7 @@ struct LockTests {
       for id in ids { try await s.backend.settled(id, within: .seconds(60)) }
       for id in ids { #expect(try s.backend.outcomes(id) == ["accepted"]) }
       try await writer.wait(within: .seconds(60))
-      #expect(try peer.requests().map { $0.alert["title"] as? String } == (1...30).map { "\($0)" })
+      #expect(try peer.titles() == (1...30).map { "\($0)" })
       #expect(worker.isRunning)
     }
   }
@@ -75,8 +75,7 @@ struct LockTests {
       try await says(holder, "done")
       try await s.backend.settled(id)
       #expect(try s.backend.outcomes(id) == ["accepted"])
-      let behind = try s.backend.nudge()
-      try await s.backend.settled(behind)
+      try await s.backend.send()
       #expect(try peer.requests().count == 2)
       #expect(try peer.events("connected").count == 1)
       #expect(!worker.errors.contains("level=error"), "\(worker.errors)")
@@ -148,11 +147,10 @@ struct LockTests {
       _ = try s.worker(production: peer)
       try await s.backend.settled(before)
       for number in 1...20 {
-        let id = try s.backend.nudge(["title": .text("\(number)")])
-        try await s.backend.settled(id)
+        try await s.backend.send(["title": .text("\(number)")])
       }
       #expect(
-        try peer.requests().map { $0.alert["title"] as? String } == ["before"] + (1...20).map { "\($0)" })
+        try peer.titles() == ["before"] + (1...20).map { "\($0)" })
       #expect(try s.backend.value("pragma journal_mode") == .text(journal))
       #expect(try s.backend.count("select count(*) from nudge_attempt where outcome is not 'accepted'") == 0)
     }

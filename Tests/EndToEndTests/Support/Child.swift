@@ -93,6 +93,20 @@ final class Child {
   var output: String { Self.text(outputPath) }
   var errors: String { Self.text(errorPath) }
 
+  /// The lines of ``errors`` that contain `words`.
+  func lines(_ words: String) -> [Substring] {
+    errors.split(separator: "\n").filter { $0.contains(words) }
+  }
+
+  /// Waits until `words` stand in a line of ``errors``, or in exactly so many.
+  func says(_ words: String, times: Int? = nil, within limit: Duration = .seconds(15)) async throws {
+    let what = "\(name) says \"\(words)\"" + (times.map { " \($0) times" } ?? "")
+    try await eventually(what, within: limit, state: { errors }) {
+      let count = lines(words).count
+      return times.map { count == $0 } ?? (count > 0)
+    }
+  }
+
   var isRunning: Bool {
     poll()
     return exit == nil

@@ -80,6 +80,16 @@ extension Backend {
     }
   }
 
+  /// Commits a nudge, waits until it has been attempted, and returns its id.
+  @discardableResult
+  func send(
+    _ columns: KeyValuePairs<String, Value> = ["title": "Hello"], within limit: Duration = .seconds(15)
+  ) async throws -> Int64 {
+    let id = try nudge(columns)
+    try await settled(id, within: limit)
+    return id
+  }
+
   /// How many rows are in each state, and under `in flight` how many attempts have no outcome yet, if any.
   func states() throws -> [String: Int] {
     let rows = try run(

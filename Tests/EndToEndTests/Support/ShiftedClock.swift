@@ -1,12 +1,15 @@
 import Foundation
 
-/// Debian's libfaketime under a worker: all of its clocks, also the monotonic ones, are off by what this says.
+/// Debian's libfaketime under a worker: its clocks are off by what this says.
 final class ShiftedClock {
   private let scenario: Scenario
   private let path: String
+  private let isMonotonicToo: Bool
 
-  init(in scenario: Scenario) throws {
+  /// - Parameter isMonotonicToo: whether the monotonic clocks go along, as no kernel lets them.
+  init(in scenario: Scenario, isMonotonicToo: Bool = true) throws {
     self.scenario = scenario
+    self.isMonotonicToo = isMonotonicToo
     path = scenario.path("clock")
     try set(seconds: 0)
   }
@@ -28,7 +31,8 @@ final class ShiftedClock {
       "worker-by-another-clock",
       [
         "/usr/bin/env", "LD_PRELOAD=\(try Self.library())", "FAKETIME_TIMESTAMP_FILE=\(path)",
-        "FAKETIME_NO_CACHE=1", "/usr/bin/env", try Paths.nudged(),
+        "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=\(isMonotonicToo ? 0 : 1)", "/usr/bin/env",
+        try Paths.nudged(),
       ] + arguments)
   }
 

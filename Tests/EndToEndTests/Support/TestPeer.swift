@@ -137,6 +137,9 @@ final class TestPeer {
   /// The requests that arrived whole, in order.
   func requests() throws -> [Event] { try events("request") }
 
+  /// The alerts' titles in the order in which they arrived.
+  func titles() throws -> [String?] { try requests().map { $0.alert["title"] as? String } }
+
   @discardableResult
   func waitForRequests(_ count: Int, within limit: Duration = .seconds(15)) async throws -> [Event] {
     try await eventually(
