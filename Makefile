@@ -79,7 +79,7 @@ demo: ## see it work: installs what is missing, builds, and runs the main job ag
 # What `bench` measures and how: BENCH_FLAGS="--quick", "--only backlog,idle", "--list", "--help".
 BENCH_FLAGS ?=
 
-bench: deps ## measure all that there are figures for, in one table (BENCH_FLAGS=--quick: in a minute)
+bench: deps ## measure all that there are figures for, in one table (BENCH_FLAGS=--quick: in about a minute)
 	@scripts/deps regress
 	swift build -c release --static-swift-stdlib $(SWIFT_FLAGS)
 	.build/release/nudged-bench $(BENCH_FLAGS)

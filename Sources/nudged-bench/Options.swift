@@ -75,7 +75,7 @@ struct Options {
     the figure to reach. Takes `nudged` and `apns-simulator` from the folder of this program. On more than one
     core the peer has the first and the client the second.
 
-      --quick         small sizes, for every day: under a minute
+      --quick         small sizes, for every day: about a minute
       --only NAMES    some of the measurements, with commas between
       --list          says what they are
       --rows N        rows in a backlog (100000; 20000 with --quick); what else is counted grows with them
@@ -104,6 +104,8 @@ struct Sizes {
   var idleSeconds: Int { isQuick ? 3 : 10 }
   /// Settled rows in front of a backlog.
   var histories: [Int] { isQuick ? [rows * 5] : [rows * 10, rows * 100] }
+  /// The backlog beside which a backend commits: the worker takes its time.
+  var besideCommits: Int { rows / (isQuick ? 10 : 5) }
   /// Rows that are due later.
   var later: Int { isQuick ? rows * 5 : rows }
   /// The backlog whose memory is measured.

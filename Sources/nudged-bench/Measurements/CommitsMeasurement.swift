@@ -8,8 +8,7 @@ extension Measurement {
     let peer = try bench.startPeer()
     defer { peer.stop() }
     var (beside, alone, rates) = (Sample(), Sample(), Sample())
-    // The worker takes its time.
-    let rows = bench.sizes.rows / 5
+    let rows = bench.sizes.besideCommits
     for _ in 1...bench.sizes.runs {
       let backlog = try bench.backlog()
       try backlog.add(rows)
