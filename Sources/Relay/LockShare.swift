@@ -13,7 +13,7 @@ struct LockShare {
   /// Whether a commit of somebody else would put that off.
   func heedsCommits(now: ContinuousClock.Instant) -> Bool { hasMore && shareEnds > now }
 
-  /// What every transaction leaves free, and what one does behind which as much is due.
+  /// Until when the last transaction leaves it free in any case, and until when if it could not take all that is due.
   private var free: ContinuousClock.Instant
   private var shareEnds: ContinuousClock.Instant
   private var hasMore = false
