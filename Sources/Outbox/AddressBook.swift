@@ -39,16 +39,21 @@ struct AddressBook {
 
   /// Opens the answer to a statement with what is bound to it, if it is known.
   mutating func open(_ statement: Statement, _ question: borrowing Texts) -> Bool {
+    let answer = Int(places[place(of: statement, question)])
+    guard answer >= 0 else { return false }
+    opened = answers[answer].range
+    return true
+  }
+
+  /// The place of the answer to a question, or the free one where it would stand.
+  private func place(of statement: Statement, _ question: borrowing Texts) -> Int {
     var place = question.hash % places.count
     while places[place] >= 0 {
       let answer = Int(places[place])
-      if answers[answer].statement === statement, answers[answer].question.isEqual(to: question) {
-        opened = answers[answer].range
-        return true
-      }
+      if answers[answer].statement === statement, answers[answer].question.isEqual(to: question) { break }
       place = (place + 1) % places.count
     }
-    return false
+    return place
   }
 
   /// Opens a new answer without any device yet.
@@ -68,9 +73,7 @@ struct AddressBook {
   ///
   /// - Parameter isFleeting: what the claim writes may concern it, so that the next one must not find it.
   mutating func keep(_ statement: Statement, _ question: inout Texts, isFleeting: Bool) {
-    var place = question.hash % places.count
-    while places[place] >= 0 { place = (place + 1) % places.count }
-    places[place] = Int32(answerCount)
+    places[place(of: statement, question)] = Int32(answerCount)
     if answerCount == answers.count { answers.append(Answer()) }
     answers[answerCount].statement = statement
     swap(&answers[answerCount].question, &question)
